@@ -1,7 +1,8 @@
 // From a job to its forecast, for every schedule: the least CPU time of several runs, with a
 // session that knows nothing, and the forecast itself, so that two builds can be compared.
 //
-//   schedule_speed [--runs=N] [WORD...]   only lines that hold one of the words
+//   schedule_speed [--runs=N] [WORD...]   only lines that hold one of the words ("vpp=3 ": at the
+//                                         end of a name)
 
 #include <algorithm>
 #include <cstdio>
@@ -48,7 +49,7 @@ void Run(const NamedPlan& plan, const std::string& name, int runs) {
 void RunAll(int runs, const std::vector<std::string>& words) {
   const auto wanted = [&](const std::string& name) {
     return words.empty() || std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-             return absl::StrContains(name, word);
+             return absl::StrContains(name + " ", word);
            });
   };
   const auto run = [&](const std::string& name, const auto& make) {

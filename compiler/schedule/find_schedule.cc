@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -75,8 +76,11 @@ class Search {
   }
 
   void Offer(ScheduleTable table, const std::string& from) {
-    absl::StatusOr<ScheduleRun> run = RunSchedule(table, micro_batches_, times_);
-    if (!run.ok() || !FitsIn(*run)) return;
+    // Of what takes longer than the best there is nothing to know.
+    const bool bound = best_.has_value() && !options_.by_longest_stage;
+    const int64_t most = bound ? best_->run.makespan : std::numeric_limits<int64_t>::max();
+    std::optional<ScheduleRun> run = RunWithin(most, table, micro_batches_, times_);
+    if (!run.has_value() || !FitsIn(*run)) return;
     if (best_.has_value() && options_.CostOf(best_->run) <= options_.CostOf(*run)) return;
     best_ = FoundSchedule{std::move(table), *std::move(run), from, "", {}};
   }

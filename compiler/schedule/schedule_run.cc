@@ -1,6 +1,8 @@
 #include "compiler/schedule/schedule_run.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "absl/status/status.h"
 
@@ -35,84 +37,61 @@ PipelineTimes PipelineTimes::Equal(const StagePlacement& placement, const PassTi
 
 PipelineClock::PipelineClock(const PipelineTimes& times, int64_t micro_batches,
                              bool splits_backward)
-    : times_(times),
-      placement_(times.placement),
-      micro_batches_(micro_batches),
-      splits_(splits_backward),
-      hops_(placement_.virtual_stages(), 0),
+    : chunks_(times.chunks()),
+      all_reduce_(times.all_reduce),
       stages_(times.stages()),
-      forward_(placement_.virtual_stages() * micro_batches, -1),
-      backward_(forward_) {
-  for (int64_t v = 0; v < placement_.virtual_stages(); ++v) {
-    const int64_t next = placement_.After(v, Phase::kForward);
-    if (next >= 0) hops_[v] = HopOf(times, v, next);
+      at_(times.placement.virtual_stages()),
+      ends_(2 * times.placement.virtual_stages() * micro_batches, -1) {
+  static_assert(static_cast<int>(Phase::kForward) == 0 && static_cast<int>(Phase::kBackward) == 1 &&
+                static_cast<int>(Phase::kWeight) == 2);
+  const StagePlacement& placement = times.placement;
+  const int64_t all = placement.virtual_stages();
+  for (int64_t v = 0; v < all; ++v) {
+    const PassTime& pass = times.passes[v];
+    VirtualStage& at = at_[placement.StageOf(v) * chunks_ + placement.ChunkOf(v)];
+    at.stage = placement.StageOf(v);
+    at.takes[0] = pass.forward;
+    at.takes[1] = pass.recompute + (splits_backward ? pass.backward : pass.WholeBackward());
+    at.takes[2] = pass.weights;
+    at.recompute = pass.recompute;
+    const PassMemory& memory = times.memory[v];
+    const int64_t for_weights = splits_backward ? memory.for_weights : 0;
+    at.keeps[0] = memory.activations;
+    if (splits_backward) at.keeps[1] = std::max<int64_t>(for_weights - memory.activations, 0);
+    at.leaves[0] = memory.activations;
+    at.leaves[1] = for_weights - memory.activations;
+    at.leaves[2] = -memory.for_weights;
+    at.forward = v * micro_batches;
+    at.backward = (all + v) * micro_batches;
+    if (const int64_t before = placement.Before(v, Phase::kForward); before >= 0) {
+      at.before_forward = before * micro_batches;
+      at.hop_forward = HopOf(times, before, v);
+    }
+    if (const int64_t before = placement.Before(v, Phase::kBackward); before >= 0) {
+      at.before_backward = (all + before) * micro_batches;
+      at.hop_backward = HopOf(times, v, before);
+    }
   }
 }
 
-std::optional<int64_t> PipelineClock::Ready(int64_t stage, const ScheduleStep& step) const {
-  const int64_t v = VirtualOf(stage, step), m = step.micro_batch;
-  const auto after = [&](int64_t end, int64_t hop) -> std::optional<int64_t> {
-    if (end < 0) return std::nullopt;
-    return end + hop;
-  };
-  switch (step.phase) {
-    case Phase::kForward: {
-      const int64_t before = placement_.Before(v, Phase::kForward);
-      return before < 0 ? 0 : after(EndOf(Phase::kForward, before, m), hops_[before]);
-    }
-    case Phase::kBackward: {
-      const std::optional<int64_t> forward = after(EndOf(Phase::kForward, v, m), 0);
-      const int64_t before = placement_.Before(v, Phase::kBackward);
-      if (!forward.has_value() || before < 0) return forward;
-      return after(EndOf(Phase::kBackward, before, m), hops_[v]);
-    }
-    default:
-      return after(EndOf(Phase::kBackward, v, m), 0);
-  }
-}
-
-int64_t PipelineClock::Takes(int64_t stage, const ScheduleStep& step) const {
-  const PassTime& pass = times_.passes[VirtualOf(stage, step)];
-  if (step.phase == Phase::kForward) return pass.forward;
-  if (step.phase == Phase::kWeight) return pass.weights;
-  return pass.recompute + (splits_ ? pass.backward : pass.WholeBackward());
-}
-
-int64_t PipelineClock::KeptDuring(int64_t stage, const ScheduleStep& step) const {
-  const PassMemory& memory = times_.memory[VirtualOf(stage, step)];
-  const int64_t kept = stages_[stage].kept;
-  if (step.phase == Phase::kForward) return kept + memory.activations;
-  if (step.phase != Phase::kBackward || !splits_) return kept;
-  return kept + std::max<int64_t>(memory.for_weights - memory.activations, 0);
-}
-
-int64_t PipelineClock::Do(int64_t stage, const ScheduleStep& step, int64_t from) {
-  Stage& s = stages_[stage];
-  const int64_t v = VirtualOf(stage, step);
-  const PassTime& pass = times_.passes[v];
-  const PassMemory& memory = times_.memory[v];
-  const int64_t ready = *Ready(stage, step);
-  s.most_kept = std::max(s.most_kept, KeptDuring(stage, step));
-  const int64_t free = std::max(s.free_at, from);
+int64_t PipelineClock::Do(const VirtualStage& at, const ScheduleStep& step, int64_t ready,
+                          int64_t from) {
+  Stage& s = stages_[at.stage];
+  const int phase = static_cast<int>(step.phase);
+  const int64_t free = std::max(s.free_at, from), takes = at.takes[phase];
   int64_t begin = std::max(free, ready);
-  int64_t end = begin + Takes(stage, step);
-  if (step.phase == Phase::kBackward && pass.recompute > 0) {
-    begin = std::max(free, EndOf(Phase::kForward, v, step.micro_batch));
-    const int64_t rest = Takes(stage, step) - pass.recompute;
-    end = std::max(begin + pass.recompute, ready) + rest;
+  int64_t end = begin + takes;
+  if (step.phase == Phase::kForward) {
+    ends_[at.forward + step.micro_batch] = end;
+  } else if (step.phase == Phase::kBackward) {
+    if (at.recompute > 0) {
+      begin = std::max(free, ends_[at.forward + step.micro_batch]);
+      end = std::max(begin + at.recompute, ready) + takes - at.recompute;
+    }
+    ends_[at.backward + step.micro_batch] = end;
   }
-  switch (step.phase) {
-    case Phase::kForward:
-      s.kept += memory.activations;
-      EndOf(Phase::kForward, v, step.micro_batch) = end;
-      break;
-    case Phase::kBackward:
-      s.kept += (splits_ ? memory.for_weights : 0) - memory.activations;
-      EndOf(Phase::kBackward, v, step.micro_batch) = end;
-      break;
-    default:
-      s.kept -= memory.for_weights;
-  }
+  s.most_kept = std::max(s.most_kept, s.kept + at.keeps[phase]);
+  s.kept += at.leaves[phase];
   if (s.begin < 0) s.begin = begin;
   s.free_at = end;
   return end;
@@ -126,30 +105,41 @@ ScheduleRun PipelineClock::Result() const {
         std::max(run.longest_stage, stage.free_at - std::max<int64_t>(stage.begin, 0));
     run.most_kept.push_back(stage.most_kept);
   }
-  run.makespan += times_.all_reduce;
+  run.makespan += all_reduce_;
   return run;
 }
 
-absl::StatusOr<ScheduleRun> RunSchedule(const ScheduleTable& table, int64_t micro_batches,
-                                        const PipelineTimes& times) {
+std::optional<ScheduleRun> RunWithin(int64_t most, const ScheduleTable& table,
+                                     int64_t micro_batches, const PipelineTimes& times) {
   PipelineClock clock(times, micro_batches, ListsWeights(table));
   std::vector<size_t> next(times.stages(), 0);
+  std::vector<int64_t> ahead(times.stages(), 0);  // what the steps of a stage take that are left
   int64_t left = 0;
-  for (const std::vector<ScheduleStep>& steps : table.stages) {
-    left += static_cast<int64_t>(steps.size());
+  for (int64_t s = 0; s < times.stages(); ++s) {
+    for (const ScheduleStep& step : table.stages[s]) ahead[s] += clock.Takes(s, step);
+    left += static_cast<int64_t>(table.stages[s].size());
   }
   for (int64_t before = left + 1; left > 0 && left < before;) {
     before = left;
     for (int64_t s = 0; s < times.stages(); ++s) {
       const std::vector<ScheduleStep>& steps = table.stages[s];
-      for (; next[s] < steps.size() && clock.Ready(s, steps[next[s]]).has_value(); ++next[s]) {
-        clock.Do(s, steps[next[s]]);
-        --left;
+      const size_t first = next[s];
+      for (; next[s] < steps.size() && clock.TryDo(s, steps[next[s]]); ++next[s]) {
+        ahead[s] -= clock.Takes(s, steps[next[s]]);
       }
+      left -= static_cast<int64_t>(next[s] - first);
+      if (ahead[s] > most - times.all_reduce - clock.FreeAt(s)) return std::nullopt;
     }
   }
-  if (left > 0) return absl::InvalidArgumentError("the stages wait for each other.");
-  return clock.Result();
+  return left > 0 ? std::nullopt : std::make_optional(clock.Result());
+}
+
+absl::StatusOr<ScheduleRun> RunSchedule(const ScheduleTable& table, int64_t micro_batches,
+                                        const PipelineTimes& times) {
+  constexpr int64_t kAnyTime = std::numeric_limits<int64_t>::max();
+  std::optional<ScheduleRun> run = RunWithin(kAnyTime, table, micro_batches, times);
+  if (!run.has_value()) return absl::InvalidArgumentError("the stages wait for each other.");
+  return *std::move(run);
 }
 
 }  // namespace plancast

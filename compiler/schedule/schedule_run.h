@@ -1,6 +1,7 @@
 #ifndef PLANCAST_COMPILER_SCHEDULE_SCHEDULE_RUN_H_
 #define PLANCAST_COMPILER_SCHEDULE_SCHEDULE_RUN_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -66,44 +67,84 @@ struct ScheduleRun {
 absl::StatusOr<ScheduleRun> RunSchedule(const ScheduleTable& table, int64_t micro_batches,
                                         const PipelineTimes& times);
 
+// The same of a table that takes no longer than `most`; std::nullopt: it does, or cannot be run.
+std::optional<ScheduleRun> RunWithin(int64_t most, const ScheduleTable& table,
+                                     int64_t micro_batches, const PipelineTimes& times);
+
 // The state of such a run, for those who make tables as they go.
 class PipelineClock {
  public:
   PipelineClock(const PipelineTimes& times, int64_t micro_batches, bool splits_backward);
 
   // When the input of a step is there; std::nullopt: it is not known yet.
-  std::optional<int64_t> Ready(int64_t stage, const ScheduleStep& step) const;
+  std::optional<int64_t> Ready(int64_t stage, const ScheduleStep& step) const {
+    const int64_t ready = ReadyAt(At(stage, step), step);
+    return ready < 0 ? std::nullopt : std::make_optional(ready);
+  }
   // Runs a step whose input is known to come, no earlier than `from`; when it ends.
-  int64_t Do(int64_t stage, const ScheduleStep& step, int64_t from = 0);
+  int64_t Do(int64_t stage, const ScheduleStep& step, int64_t from = 0) {
+    const VirtualStage& at = At(stage, step);
+    return Do(at, step, ReadyAt(at, step), from);
+  }
+  // The same if its input is known to come by now, else false.
+  bool TryDo(int64_t stage, const ScheduleStep& step) {
+    const VirtualStage& at = At(stage, step);
+    const int64_t ready = ReadyAt(at, step);
+    if (ready < 0) return false;
+    Do(at, step, ready, 0);
+    return true;
+  }
 
   int64_t FreeAt(int64_t stage) const { return stages_[stage].free_at; }
   // What is kept while a step of a stage runs.
-  int64_t KeptDuring(int64_t stage, const ScheduleStep& step) const;
-  int64_t Takes(int64_t stage, const ScheduleStep& step) const;
+  int64_t KeptDuring(int64_t stage, const ScheduleStep& step) const {
+    return stages_[stage].kept + At(stage, step).keeps[static_cast<int>(step.phase)];
+  }
+  int64_t Takes(int64_t stage, const ScheduleStep& step) const {
+    return At(stage, step).takes[static_cast<int>(step.phase)];
+  }
   ScheduleRun Result() const;
 
  private:
+  static constexpr int kPhases = 3;  // F, B, W: the first of Phase
   struct Stage {
     int64_t free_at = 0, begin = -1, kept = 0, most_kept = 0;
   };
+  // One, as its passes ask for it: where its inputs come from, with what transfers take.
+  struct VirtualStage {
+    int64_t stage = 0;
+    // Per phase: what it takes, what it keeps more while it runs, and what more is kept after it.
+    int64_t takes[kPhases] = {}, keeps[kPhases] = {}, leaves[kPhases] = {};
+    int64_t recompute = 0;
+    // Ends of its own passes, and of those before it (-1: none), in ends_.
+    int64_t forward = 0, backward = 0, before_forward = -1, before_backward = -1;
+    int64_t hop_forward = 0, hop_backward = 0;
+  };
 
-  int64_t VirtualOf(int64_t stage, const ScheduleStep& step) const {
-    return placement_.At(stage, step.chunk);
+  const VirtualStage& At(int64_t stage, const ScheduleStep& step) const {
+    return at_[stage * chunks_ + step.chunk];
   }
-  int64_t& EndOf(Phase phase, int64_t v, int64_t micro_batch) {
-    return (phase == Phase::kForward ? forward_ : backward_)[v * micro_batches_ + micro_batch];
+  // -1: not known yet.
+  int64_t ReadyAt(const VirtualStage& at, const ScheduleStep& step) const {
+    const int64_t m = step.micro_batch;
+    if (step.phase == Phase::kForward) {
+      if (at.before_forward < 0) return 0;
+      const int64_t end = ends_[at.before_forward + m];
+      return end < 0 ? -1 : end + at.hop_forward;
+    }
+    if (step.phase != Phase::kBackward) return ends_[at.backward + m];
+    const int64_t forward = ends_[at.forward + m];
+    if (forward < 0 || at.before_backward < 0) return forward;
+    const int64_t end = ends_[at.before_backward + m];
+    return end < 0 ? -1 : end + at.hop_backward;
   }
-  int64_t EndOf(Phase phase, int64_t v, int64_t micro_batch) const {
-    return (phase == Phase::kForward ? forward_ : backward_)[v * micro_batches_ + micro_batch];
-  }
+  int64_t Do(const VirtualStage& at, const ScheduleStep& step, int64_t ready, int64_t from);
 
-  const PipelineTimes& times_;
-  const StagePlacement& placement_;
-  const int64_t micro_batches_;
-  const bool splits_;
-  std::vector<int64_t> hops_;  // from each virtual stage to the next
+  const int64_t chunks_, all_reduce_;
   std::vector<Stage> stages_;
-  std::vector<int64_t> forward_, backward_;  // when each ended; -1: not yet
+  std::vector<VirtualStage> at_;  // per stage and chunk
+  // When each pass ended, forward ones of each virtual stage and then backward ones; -1: not yet.
+  std::vector<int64_t> ends_;
 };
 
 }  // namespace plancast

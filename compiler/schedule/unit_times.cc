@@ -49,19 +49,24 @@ class FreeSlots {
 std::vector<Steps> Repeated(const TimedSteps& block, int64_t group, int64_t period,
                             int64_t micro_batches) {
   std::vector<Steps> orders;
-  for (const std::vector<TimedStep>& of_stage : block) {
-    std::vector<TimedStep> all;
-    for (int64_t first = 0, time = 0; first < micro_batches; first += group, time += period) {
-      for (TimedStep timed : of_stage) {
-        timed.time += time;
-        timed.step.micro_batch += static_cast<int32_t>(first);
-        if (timed.step.micro_batch < micro_batches) all.push_back(timed);
+  const int64_t groups = (micro_batches + group - 1) / group;
+  for (std::vector<TimedStep> of_stage : block) {
+    // Within any period, steps of the block go in the order of their places in it.
+    std::sort(of_stage.begin(), of_stage.end(), [&](const TimedStep& a, const TimedStep& b) {
+      return a.time % period < b.time % period;
+    });
+    int64_t last = 0;  // period in which any begins
+    for (TimedStep& timed : of_stage) last = std::max(last, timed.time /= period);
+    Steps& steps = orders.emplace_back();
+    steps.reserve(of_stage.size() * groups);
+    for (int64_t turn = 0; turn < groups + last; ++turn) {
+      for (const TimedStep& timed : of_stage) {
+        const int64_t first = (turn - timed.time) * group;
+        ScheduleStep step = timed.step;
+        step.micro_batch += static_cast<int32_t>(first);
+        if (first >= 0 && step.micro_batch < micro_batches) steps.push_back(step);
       }
     }
-    std::sort(all.begin(), all.end(),
-              [](const TimedStep& a, const TimedStep& b) { return a.time < b.time; });
-    Steps& steps = orders.emplace_back();
-    for (const TimedStep& timed : all) steps.push_back(timed.step);
   }
   return orders;
 }

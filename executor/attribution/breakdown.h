@@ -28,6 +28,11 @@ class OutcomeSums {
     return &sums_[at_[outcome]];
   }
   void Add(int32_t outcome, const Breakdown& sum);
+  // It will be asked for soon.
+  void Prefetch(int32_t outcome) const {
+    const Breakdown* const sum = Find(outcome);
+    if (sum != nullptr) __builtin_prefetch(sum);
+  }
 
  private:
   std::vector<int32_t> at_;  // per outcome: in sums_, or -1

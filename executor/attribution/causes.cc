@@ -29,7 +29,8 @@ int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, int64_t start, Cause
     }
     return true;
   });
-  if (host.Costs() || in_.index.program(program).syncs) {
+  // No launch is after the start.
+  if (ready < start && (host.Costs() || in_.index.program(program).syncs)) {
     const Launch launch = LaunchOf(host, in_.index, program, ref,
                                    [&](const TaskRef& sync) { return EndOf(entity, sync); });
     if (launch.first_ps > ready) {

@@ -30,7 +30,7 @@ class Causes {
 
   int64_t StartOf(int32_t entity, const TaskRef& ref) const { return trace_.StartOf(entity, ref); }
   int64_t EndOf(int32_t entity, const TaskRef& ref) const {
-    return trace_.EndOf(entity, ref, in_.BlockAt(entity, ref.instance).size());
+    return trace_.EndOf(entity, ref, in_.index.BlockAt(in_.ProgramOf(entity), ref.instance).size);
   }
   // Of several that ended when the task started: its predecessor in the stream
   // goes first, then what it waits for by stream, the host, a peer (the first

@@ -1,6 +1,7 @@
 #include "executor/attribution/summarise.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -36,6 +37,44 @@ void AppendSlices(const SimInput& in, const SimTrace& trace, int32_t entity, int
   }
 }
 
+// Slices by start; of those that start at once, those of the first stream first, as they were.
+// `streams`: where each begins, in the order of which its own are.
+std::vector<Slice> Merged(const std::vector<Slice>& slices, std::vector<size_t> streams) {
+  struct Next {
+    int64_t start = 0;
+    size_t stream = 0, at = 0;
+    bool operator>(const Next& other) const {
+      return std::tie(start, stream) > std::tie(other.start, other.stream);
+    }
+  };
+  std::vector<Next> next;
+  streams.push_back(slices.size());
+  for (size_t s = 0; s + 1 < streams.size(); ++s) {
+    if (streams[s] < streams[s + 1]) next.push_back({slices[streams[s]].start_ps, s, streams[s]});
+  }
+  const std::greater<Next> later;
+  std::make_heap(next.begin(), next.end(), later);
+  std::vector<Slice> merged;
+  merged.reserve(slices.size());
+  while (!next.empty()) {
+    std::pop_heap(next.begin(), next.end(), later);
+    Next& first = next.back();
+    const size_t end = streams[first.stream + 1];
+    // As long as no other begins before it.
+    do {
+      merged.push_back(slices[first.at++]);
+      if (first.at == end) break;
+      first.start = slices[first.at].start_ps;
+    } while (next.size() == 1 || next.front() > first);
+    if (first.at == end) {
+      next.pop_back();
+    } else {
+      std::push_heap(next.begin(), next.end(), later);
+    }
+  }
+  return merged;
+}
+
 }  // namespace
 
 SummaryRange WholeRange(const SimInput& in) {
@@ -45,9 +84,16 @@ SummaryRange WholeRange(const SimInput& in) {
 
 std::vector<Slice> SlicesOf(const SimInput& in, const SimTrace& trace, const SummaryRange& range) {
   std::vector<Slice> slices;
+  int64_t tasks = 0;
+  for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
+    tasks += in.index.program(in.ProgramOf(e)).tasks;
+  }
+  slices.reserve(tasks);
+  std::vector<size_t> streams;  // where each begins
   for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
     const int32_t program = in.ProgramOf(e);
     for (int s = 0; s < kNumStreams; ++s) {
+      streams.push_back(slices.size());
       const ProgramIndex& index = in.index.program(program);
       for (int32_t l = index.stream_begin[s]; l < index.stream_begin[s + 1]; ++l) {
         AppendSlices(in, trace, e, s, index.instances_of_streams[l], slices);
@@ -55,10 +101,7 @@ std::vector<Slice> SlicesOf(const SimInput& in, const SimTrace& trace, const Sum
     }
   }
   for (Slice& slice : slices) slice.device_class -= range.entity_begin;
-  std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
-    return std::tie(a.start_ps, a.device_class) < std::tie(b.start_ps, b.device_class);
-  });
-  return slices;
+  return Merged(slices, std::move(streams));
 }
 
 SimResult Summarise(const SimInput& in, const SimTrace& trace,

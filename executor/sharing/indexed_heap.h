@@ -75,7 +75,7 @@ class IndexedHeap {
   }
 
  private:
-  static constexpr int32_t kArity = 4;
+  static constexpr int32_t kArity = 4;  // as Sink compares them
 
   struct Entry {
     int64_t key;
@@ -103,14 +103,20 @@ class IndexedHeap {
     const int32_t count = size();
     while (true) {
       const int32_t first = place * kArity + 1;
-      if (first >= count) break;
       int32_t least = first;
-      int64_t key = heap[first].key;
-      for (int32_t child = first + 1; child < std::min(first + kArity, count); ++child) {
-        least = heap[child].key < key ? child : least;
-        key = std::min(key, heap[child].key);
+      if (first + kArity <= count) {
+        const Entry* const child = heap + first;
+        const int32_t one = child[1].key < child[0].key ? 1 : 0;
+        const int32_t other = child[3].key < child[2].key ? 3 : 2;
+        least += child[other].key < child[one].key ? other : one;
+      } else if (first < count) {
+        for (int32_t child = first + 1; child < count; ++child) {
+          if (heap[child].key < heap[least].key) least = child;
+        }
+      } else {
+        break;
       }
-      if (key >= entry.key) break;
+      if (heap[least].key >= entry.key) break;
       Move(place, heap[least]);
       place = least;
     }

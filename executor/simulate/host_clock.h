@@ -13,7 +13,7 @@ namespace plancast {
 // When hosts launch what their devices run, and whether that has mattered of late.
 class HostClock {
  public:
-  // The clock of a host less all launches of a layer.
+  // The clock of a host as if it had launched nothing of a layer yet.
   struct OfLayer {
     bool known = false;
     int64_t zero = 0;
@@ -26,10 +26,10 @@ class HostClock {
   // Sets the clock for a task of a layer; false if its host still waits for `blocker`.
   // `clock`: that of a task before in the same layer.
   bool Find(int32_t entity, const StreamCursor& at, int32_t task, const BlockIndex& index,
-            OfLayer* clock, TaskRef* blocker) const;
+            OfLayer* clock, TaskRef* blocker);
   // LayerConditions::host of a layer that begins now; false if that is not known yet.
   bool FindCondition(int32_t entity, const TaskRef& layer, const BlockIndex& index,
-                     const LayerCosts& costs, int64_t* host) const;
+                     const LayerCosts& costs, int64_t* host);
 
   // A task of a program has waited for its launch.
   void NoteWait(int32_t program) { last_wait_ps_[program] = events_.now(); }
@@ -40,10 +40,21 @@ class HostClock {
                  int64_t since_ps) const;
 
  private:
+  // Where the clock of an entity's host goes on from.
+  struct Released {
+    int32_t sync = -1;  // instance that it waited for last; -1: from the beginning
+    int64_t zero = 0;   // as if launches before that had taken no time; kUnknown: not asked yet
+  };
+
+  // The clock before the launches of a layer that begins with no wait of its host. False if that
+  // still waits for `blocker`.
+  bool FindZero(int32_t entity, int32_t instance, int32_t layer, int64_t* zero, TaskRef* blocker);
+
   const SimInput& in_;
   const Streams& streams_;
   const Events& events_;
-  std::vector<bool> matters_;  // per program
+  std::vector<bool> matters_;       // per program
+  std::vector<Released> released_;  // per entity
   // Per program, when it was last found that a task waits for its launch.
   std::vector<int64_t> last_wait_ps_;
 };

@@ -201,12 +201,8 @@ bool LayerRuns::EndsWhole(int32_t entity, const LayerRun& run) const {
 bool LayerRuns::MayLeave(int32_t entity, const LayerRun& run, int stream) const {
   const TaskRef next = NextAfter(entity, run, stream);
   if (next.instance < 0) return false;
-  const Block& block = in_.BlockAt(entity, next.instance);
   const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), next.instance);
-  for (int32_t d = index.dep_begin[next.task]; d < index.dep_begin[next.task + 1]; ++d) {
-    if (block.stream[index.deps[d]] == StreamKind::kCompute) return false;
-  }
-  return true;
+  return (index.after_compute >> stream & 1) == 0;
 }
 
 }  // namespace plancast

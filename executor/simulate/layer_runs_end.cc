@@ -239,7 +239,7 @@ void LayerRuns::Describe(int32_t entity, Snapshot& snapshot) const {
   const LayerRun& run = streams_.run(entity);
   snapshot.Exact(run.active);
   if (!run.active) return;
-  snapshot.At(entity, run.instance);
+  snapshot.At(entity, run.instance, kCompute);
   snapshot.Exact(run.first_layer);
   snapshot.Exact(run.layers);
   snapshot.Exact(run.partial);

@@ -118,17 +118,24 @@ void Simulator::RunStream(int32_t entity, int stream) {
   const int64_t first = cursor.place();
   TaskRef blocker;
   while (!cursor.done()) {
+    int64_t ready = Streams::kUnknown;
     if (cursor.rank == 0) {
-      if (runs_.enabled() && stream == kCompute && runs_.Start(entity, cursor)) break;
-      if (!streams_.CanOpen(entity, stream, &blocker)) break;
+      const bool can_open = streams_.CanOpen(entity, stream, &ready, &blocker);
+      // What its first task waits for of its own layer does not keep a layer from running at once.
+      const bool may_run = can_open || blocker.instance == cursor.instance;
+      if (may_run && stream == kCompute && runs_.enabled() && runs_.Start(entity, cursor)) {
+        blocker = TaskRef();
+        break;
+      }
+      if (!can_open) break;
     }
-    if (!RunLayer(entity, stream, &blocker)) break;
+    if (!RunLayer(entity, stream, ready, &blocker)) break;
   }
   if (blocker.instance >= 0) streams_.BlockOn(entity, stream, blocker);
   if (cursor.place() > first) streams_.WakeWaiting(entity, stream);
 }
 
-bool Simulator::RunLayer(int32_t entity, int stream, TaskRef* blocker) {
+bool Simulator::RunLayer(int32_t entity, int stream, int64_t ready, TaskRef* blocker) {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
   StreamCursor& cursor = streams_.cursor(CursorOf(entity, stream));
@@ -137,7 +144,7 @@ bool Simulator::RunLayer(int32_t entity, int stream, TaskRef* blocker) {
   HostClock::OfLayer clock;
   while (true) {
     const int32_t task = layer.index->order[layer.index->order_begin[stream] + cursor.rank];
-    int64_t ready = streams_.ReadyAt(entity, cursor, layer, task, blocker);
+    if (ready == Streams::kUnknown) ready = streams_.ReadyAt(entity, cursor, layer, task, blocker);
     if (ready == Streams::kUnknown) return false;
     ready = std::max(ready, host.start_ps);
     if (hosts_.Matters(program)) {
@@ -153,6 +160,7 @@ bool Simulator::RunLayer(int32_t entity, int stream, TaskRef* blocker) {
     }
     PLANCAST_DCHECK(ready == events_.now());
     layer.start[task] = ready;
+    ready = Streams::kUnknown;
     if (layer.block->kind[task] == TaskKind::kKernel) {
       kernels_.Start(entity, stream, layer, clock);
       if (cursor.state == StreamCursor::kKernels) return false;

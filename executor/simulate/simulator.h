@@ -41,9 +41,10 @@ class Simulator {
   void GoOn();
   void RunReadyStreams();
   void RunStream(int32_t entity, int stream);
-  // Begins what can begin now in the rest of a layer. False if the stream has to wait; for
-  // what, unless it runs or the time is known.
-  bool RunLayer(int32_t entity, int stream, TaskRef* blocker);
+  // Begins what can begin now in the rest of a layer, whose first task could from `ready` on
+  // (kUnknown: that is to be found). False if the stream has to wait; for what, unless it runs or
+  // the time is known.
+  bool RunLayer(int32_t entity, int stream, int64_t ready, TaskRef* blocker);
 
   const SimInput& in_;
   Events events_;

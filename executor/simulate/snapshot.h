@@ -24,6 +24,7 @@ class Snapshot {
   };
   struct Place {
     int32_t entity = 0, instance = 0;
+    int stream = 0;  // that is there, or waits for what is
   };
 
   // Of nothing so far, in the memory of what it was.
@@ -44,7 +45,9 @@ class Snapshot {
     Exact(static_cast<int64_t>(value));
   }
   void Time(int64_t time) { Exact(time == kNoTime ? kNoTime : time - now_); }
-  void At(int32_t entity, int32_t instance) { places_.push_back({entity, instance}); }
+  void At(int32_t entity, int32_t instance, int stream) {
+    places_.push_back({entity, instance, stream});
+  }
   void Waited(const HostSync& sync) { syncs_.push_back(sync); }
 
   int64_t now() const { return now_; }

@@ -184,19 +184,23 @@ void SteadyState::Take(Snapshot& snapshot) const {
     snapshot.Exact(overlap.transfers);
     snapshot.Exact(overlap.busy);
     runs_.Describe(e, snapshot);
-    for (int slot = 0; slot < Events::kNumSlots; ++slot) {
+    const uint32_t streams = in_.index.program(in_.ProgramOf(e)).streams;
+    constexpr uint32_t kOwnSlots = 1u << Events::kRunEnd | 1u << Events::kBusyChange;
+    for (uint32_t rest = streams | kOwnSlots; rest != 0; rest &= rest - 1) {
+      const int slot = __builtin_ctz(rest);
       const bool set = events_.IsSet(e, slot);
       snapshot.Time(set ? events_.TimeOf(e, slot) : Snapshot::kNoTime);
       if (set) snapshot.Exact(events_.MomentOf(e, slot));
     }
     int32_t first = StreamCursor::kDone;
-    for (int32_t c = CursorOf(e, 0); c < CursorOf(e + 1, 0); ++c) {
+    for (uint32_t rest = streams; rest != 0; rest &= rest - 1) {
+      const int32_t c = CursorOf(e, __builtin_ctz(rest));
       const StreamCursor& cursor = streams_.cursor(c);
       first = std::min(first, cursor.instance);
-      snapshot.At(e, cursor.instance);
+      snapshot.At(e, cursor.instance, StreamOf(c));
       snapshot.Exact(TaskIndex::Place(cursor.state, cursor.layer, cursor.rank));
       if (cursor.state == StreamCursor::kBlocked) {
-        snapshot.At(e, cursor.blocker.instance);
+        snapshot.At(e, cursor.blocker.instance, StreamOf(c));
         snapshot.Exact(TaskIndex::Place(0, cursor.blocker.layer, cursor.blocker.task));
       }
       if (cursor.state == StreamCursor::kKernels) kernels_.Describe(c, snapshot);
@@ -255,7 +259,7 @@ bool SteadyState::IsLater(const Snapshot& now, const Snapshot& before) const {
     if (!(a.task == later) || a.end - now.now() != b.end - before.now()) return false;
   }
   for (size_t i = 0; i < now.places().size(); ++i) {
-    const auto [entity, instance] = now.places()[i];
+    const auto [entity, instance, stream] = now.places()[i];
     const int32_t way = instance - before.places()[i].instance;
     if (way != 0 && way != periods_.Of(in_.ProgramOf(entity))) return false;
   }
@@ -283,17 +287,24 @@ bool SteadyState::HostsKeepPace(const Snapshot& now, const Snapshot& before,
 
 std::vector<SteadyState::Front> SteadyState::FrontsOf(const Snapshot& now,
                                                       const Snapshot& before) const {
-  std::vector<Front> fronts(streams_.num_entities(), {StreamCursor::kDone, 0, 0});
+  std::vector<Front> fronts(streams_.num_entities());
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) fronts[e].ahead = FarAhead(e);
   // Streams that go on are those a period ago, shifted.
   for (size_t i = 0; i < now.places().size(); ++i) {
-    const auto [entity, instance] = now.places()[i];
+    const auto [entity, instance, stream] = now.places()[i];
     if (instance == before.places()[i].instance) continue;
     Front& front = fronts[entity];
+    if ((front.ahead & MaskOf(stream)) != 0) {
+      front.goes_ahead |= MaskOf(stream);
+      front.at[stream] = instance;
+      continue;
+    }
     front.first = std::min(front.first, instance);
     front.last = std::max(front.last, instance);
   }
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     Front& front = fronts[e];
+    front.ahead = front.goes_ahead;
     front.begun = front.first - 1;
     for (int32_t c = CursorOf(e, 0); c < CursorOf(e + 1, 0); ++c) {
       const StreamCursor& cursor = streams_.cursor(c);
@@ -305,9 +316,37 @@ std::vector<SteadyState::Front> SteadyState::FrontsOf(const Snapshot& now,
   return fronts;
 }
 
+StreamMask SteadyState::FarAhead(int32_t e) const {
+  const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
+  const ProgramIndex& index = in_.index.program(program);
+  const int32_t kernels = streams_.cursor(CursorOf(e, kCompute)).instance;
+  StreamMask ahead = 0;
+  if (kernels == StreamCursor::kDone) return ahead;
+  for (uint32_t rest = index.streams & ~(1u << kCompute); rest != 0; rest &= rest - 1) {
+    const int stream = __builtin_ctz(rest);
+    const StreamCursor& cursor = streams_.cursor(CursorOf(e, stream));
+    if (cursor.done() || cursor.state == StreamCursor::kBlocked) continue;
+    if (cursor.instance - kernels <= period) continue;
+    // The host launches all of them without waiting for any.
+    if (index.sync_before[cursor.instance] != index.sync_before[kernels]) continue;
+    const int32_t* at = &index.instances_of_streams[index.stream_begin[stream] + cursor.position];
+    const int32_t* const begin = &index.instances_of_streams[index.stream_begin[stream]];
+    bool alone = true;
+    for (; alone && at >= begin && *at >= cursor.instance - period; --at) {
+      alone = in_.index.BlockAt(program, *at).streams == MaskOf(stream);
+    }
+    if (alone) ahead |= MaskOf(stream);
+  }
+  return ahead;
+}
+
 bool SteadyState::IsPast(const std::vector<Front>& fronts) const {
   for (size_t e = 0; e < fronts.size(); ++e) {
-    if (fronts[e].first <= since_[e].begun) return false;
+    if (fronts[e].first <= since_[e].begun || fronts[e].ahead != since_[e].ahead) return false;
+    for (uint32_t rest = fronts[e].ahead; rest != 0; rest &= rest - 1) {
+      const int stream = __builtin_ctz(rest);
+      if (fronts[e].at[stream] <= since_[e].at[stream]) return false;
+    }
   }
   return true;
 }
@@ -327,140 +366,6 @@ int32_t SteadyState::Spread(const std::vector<Front>& fronts) const {
     }
   }
   return most;
-}
-
-int32_t SteadyState::PeriodsAhead(const std::vector<Front>& fronts) const {
-  int32_t most = StreamCursor::kDone;
-  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
-    most = std::min(most, PeriodsAhead(e, fronts[e]));
-  }
-  if (most < 1) return 0;
-  // What is left goes beyond the clock by itself.
-  if (period_ps_ > 0) {
-    most = static_cast<int32_t>(std::min<int64_t>(most, (kLatestPs - events_.now()) / period_ps_));
-  }
-  return most;
-}
-
-int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) const {
-  const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
-  if (front.first == StreamCursor::kDone || front.last - front.first > period) return 0;
-  // What has gone ahead of the others did not do the same in every period.
-  const ProgramIndex& index = in_.index.program(program);
-  for (int stream = 0; stream < kNumStreams; ++stream) {
-    const int32_t at = streams_.cursor(CursorOf(e, stream)).instance;
-    const auto begin = index.instances_of_streams.begin();
-    const auto end = begin + index.stream_begin[stream + 1];
-    const auto next = std::lower_bound(begin + index.stream_begin[stream], end, front.first);
-    if (at > front.last && next != end && *next < std::min(at, front.first + period)) return 0;
-  }
-  int32_t alike = front.first - period;
-  while (periods_.Alike(program, alike)) ++alike;
-  // Up to here instances are as those a period before, and no stream is to be further.
-  const int32_t end = alike + period - 1;
-  int32_t most = (end - front.last) / period;
-  // What others wait for must not be over on the way.
-  for (int32_t c = CursorOf(e, 0); c < CursorOf(e + 1, 0); ++c) {
-    if (streams_.cursor(c).state != StreamCursor::kBlocked) continue;
-    const int32_t blocker = streams_.cursor(c).blocker.instance;
-    if (blocker > front.last) most = std::min(most, (blocker - front.last) / period - 1);
-  }
-  return most;
-}
-
-void SteadyState::Skip(int32_t periods, const Snapshot& now, const Snapshot& before,
-                       const std::vector<Front>& fronts) {
-  SimTrace::Jump jump{periods, period_ps_, {}};
-  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
-    RepeatPieces(e, fronts[e], periods);
-    jump.repeats.push_back({fronts[e].first, periods_.Of(in_.ProgramOf(e))});
-  }
-  streams_.trace().jumps.push_back(std::move(jump));
-  MoveStreams(periods, now, before);
-  const int64_t way = periods * period_ps_;
-  events_.Shift(way);
-  transfers_.ShiftSharing(way);
-}
-
-void SteadyState::MoveStreams(int32_t periods, const Snapshot& now, const Snapshot& before) {
-  const int64_t way = periods * period_ps_;
-  // In the order of Take().
-  size_t place = 0;
-  const auto later = [&](int32_t& instance, int32_t entity) {
-    const bool goes_on = now.places()[place].instance != before.places()[place].instance;
-    ++place;
-    if (goes_on) instance += periods * periods_.Of(in_.ProgramOf(entity));
-    return goes_on;
-  };
-  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
-    LayerRun& run = streams_.run(e);
-    overlap_.of(e).over_at += way;
-    if (run.active) {
-      later(run.instance, e);
-      run.begin += way;
-    }
-    for (int stream = 0; stream < kNumStreams; ++stream) {
-      const int32_t c = CursorOf(e, stream);
-      StreamCursor& cursor = streams_.cursor(c);
-      const int32_t from = cursor.instance;
-      if (later(cursor.instance, e)) {
-        cursor.last_end += way;
-        const ProgramIndex& index = in_.index.program(in_.ProgramOf(e));
-        const auto begin = index.instances_of_streams.begin() + index.stream_begin[stream];
-        const auto end = index.instances_of_streams.begin() + index.stream_begin[stream + 1];
-        cursor.position =
-            static_cast<int32_t>(std::lower_bound(begin, end, cursor.instance) - begin);
-      }
-      if (cursor.state == StreamCursor::kBlocked) {
-        later(cursor.blocker.instance, e);
-        streams_.Wake(e, MaskOf(stream));
-      }
-      // What it meets is known by where it was.
-      if (cursor.state == StreamCursor::kMeeting) {
-        transfers_.MoveMeeting(e, from, cursor.instance);
-      }
-      kernels_.Shift(c, way);
-      transfers_.Shift(c, way);
-    }
-    streams_.FindWaiting(e);
-  }
-}
-
-void SteadyState::RepeatPieces(int32_t e, const Front& front, int32_t periods) {
-  const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
-  SimTrace& trace = streams_.trace();
-  const auto add = [&](int32_t from, int32_t to, int64_t way, bool whole) {
-    const Instance& instance = in_.index.InstanceOf(program, from);
-    for (int32_t layer = 0; layer < instance.layer_count;) {
-      const int32_t at = trace.PieceOf(e, from, layer);
-      ++layer;
-      if (at < 0) continue;
-      Piece piece = trace.pieces[at];
-      layer = piece.first_layer + piece.layers;
-      if (whole || piece.outcome >= 0) {
-        piece.origin += way;
-      } else {
-        // Its streams go on with it.
-        const Block& block = in_.graph.blocks[instance.block];
-        const int64_t begin = piece.start - block.num_in_ports - 1;
-        const int64_t count = piece.start + 2 * block.size() - begin;
-        piece.start += static_cast<int64_t>(trace.times.size()) - begin;
-        for (int64_t i = begin; i < begin + count; ++i) {
-          const int64_t time = trace.times[i];
-          trace.times.push_back(time == Streams::kUnknown ? time : time + way);
-        }
-      }
-      trace.Add(e, to, piece);
-    }
-  };
-  // From the last, for the first may come to where the last was.
-  for (int32_t i = front.last; i >= front.first; --i) {
-    add(i, i + periods * period, periods * period_ps_, /*whole=*/false);
-  }
-  for (int32_t i = front.first; i < front.first + periods * period; ++i) {
-    const int32_t later = (i - front.first) / period + 1;
-    add(i - later * period, i, later * period_ps_, /*whole=*/true);
-  }
 }
 
 }  // namespace plancast

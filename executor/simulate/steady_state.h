@@ -1,6 +1,7 @@
 #ifndef PLANCAST_EXECUTOR_SIMULATE_STEADY_STATE_H_
 #define PLANCAST_EXECUTOR_SIMULATE_STEADY_STATE_H_
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -35,7 +36,10 @@ class SteadyState {
  private:
   // Instances of an entity that streams are at, of those that go on; the last that has begun.
   struct Front {
-    int32_t first = 0, last = 0, begun = 0;
+    int32_t first = StreamCursor::kDone, last = 0, begun = 0;
+    // But streams that are far ahead of these (FarAhead) and go on, and where each is.
+    StreamMask ahead = 0, goes_ahead = 0;
+    std::array<int32_t, kNumStreams> at = {};
   };
   // What it saw at one point.
   struct Sight {
@@ -68,6 +72,9 @@ class SteadyState {
   bool HostsKeepPace(const Snapshot& now, const Snapshot& before,
                      const std::vector<Front>& fronts) const;
   std::vector<Front> FrontsOf(const Snapshot& now, const Snapshot& before) const;
+  // Streams more than a period ahead of an entity's kernels, in instances that are theirs alone:
+  // what they bring was there long before it is needed, and is so from period to period.
+  StreamMask FarAhead(int32_t entity) const;
   // Whether all that streams are at has begun since it is steady.
   bool IsPast(const std::vector<Front>& fronts) const;
   // How many periods go on until the programs change; 0: not even one, nor later.
@@ -83,6 +90,10 @@ class SteadyState {
   void MoveStreams(int32_t periods, const Snapshot& now, const Snapshot& before);
   // Pieces of the trace of the periods left out.
   void RepeatPieces(int32_t entity, const Front& front, int32_t periods);
+  // Those of an instance under way go on so many periods later.
+  void MovePieces(int32_t entity, int32_t instance, int32_t periods);
+  // Those of an instance as a period before.
+  void RepeatPiecesOf(int32_t entity, int32_t instance);
 
   const SimInput& in_;
   Streams& streams_;

@@ -11,17 +11,23 @@ Streams::Streams(const SimInput& in, SimTrace memory, Events& events)
   const size_t entities = in.sim.entities.size(), cursors = entities * kNumStreams;
   int64_t layers = 0;
   cursors_.resize(cursors);
+  entities_.resize(entities);
   for (size_t e = 0; e < entities; ++e) {
     trace_.instance_begin.push_back(static_cast<int64_t>(trace_.layer_begin.size()));
     for (const Instance& instance : in.graph.programs[in.sim.entities[e].program].instances) {
       trace_.layer_begin.push_back(layers);
       layers += instance.layer_count;
     }
-    for (int s = 0; s < kNumStreams; ++s) EnterInstance(CursorOf(static_cast<int32_t>(e), s), 0);
   }
   trace_.piece_of.assign(layers, -1);
   trace_.stepped_tasks.assign(entities, 0);
-  entities_.resize(entities);
+  for (size_t e = 0; e < entities; ++e) {
+    Entity& own = entities_[e];
+    own.program = in.sim.entities[e].program;
+    own.instances = in.graph.programs[own.program].instances.data();
+    own.layer_begin = trace_.layer_begin.data() + trace_.instance_begin[e];
+    for (int s = 0; s < kNumStreams; ++s) EnterInstance(CursorOf(static_cast<int32_t>(e), s), 0);
+  }
   waiting_.resize(cursors);
   earliest_wait_.resize(cursors, Events::kNever);
   work_.reserve(entities);
@@ -36,6 +42,21 @@ void Streams::EnterInstance(int32_t cursor, int32_t position) {
   const int32_t at = program.stream_begin[stream] + position;
   own.instance = at < program.stream_begin[stream + 1] ? program.instances_of_streams[at]
                                                        : StreamCursor::kDone;
+  if (at + kFetched < program.stream_begin[stream + 1]) {
+    FetchAhead(EntityOf(cursor), program, &program.instances_of_streams[at]);
+  }
+}
+
+// Hundreds of streams go through columns of their own, too many for the hardware to foresee.
+void Streams::FetchAhead(int32_t entity, const ProgramIndex& program, const int32_t* coming) {
+  const Entity& own = entities_[entity];
+  const int32_t later = coming[kFetched], sooner = coming[kFetched / 2];
+  __builtin_prefetch(own.instances + later);
+  __builtin_prefetch(own.layer_begin + later);
+  __builtin_prefetch(&program.launches_before[later]);
+  __builtin_prefetch(&program.sync_before[later]);
+  __builtin_prefetch(program.joins + own.instances[sooner].join_begin);
+  __builtin_prefetch(&trace_.piece_of[own.layer_begin[sooner]], /*rw=*/1);
 }
 
 bool Streams::TakeReady(int32_t* entity, int* stream) {
@@ -112,21 +133,31 @@ void Streams::FindWaiting(int32_t entity) {
   }
 }
 
-bool Streams::CanOpen(int32_t entity, int stream, TaskRef* blocker) {
+bool Streams::CanOpen(int32_t entity, int stream, int64_t* ready, TaskRef* blocker) {
   const StreamCursor& at = cursors_[CursorOf(entity, stream)];
-  if (trace_.PieceOf(entity, at.instance, at.layer) >= 0) return true;
-  const Block& block = in_.BlockAt(entity, at.instance);
-  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), at.instance);
+  const Entity& own = entities_[entity];
+  *ready = kUnknown;
+  if (PieceOf(own, at.instance, at.layer) >= 0) return true;
+  const BlockIndex& index = in_.index.block(own.instances[at.instance].block);
   const int32_t task = index.order[index.order_begin[stream]];
   const TaskRef layer{at.instance, at.layer, 0};
   if (index.dep_begin[task] < index.dep_begin[task + 1]) {
     *blocker = {at.instance, at.layer, index.deps[index.dep_begin[task]]};
     return false;
   }
+  int64_t latest = at.last_end;
   for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
-    if (EndOfPort(entity, layer, index.ports[p], blocker) == kUnknown) return false;
+    const int64_t end = EndOfPort(entity, layer, index.ports[p], blocker);
+    if (end == kUnknown) return false;
+    latest = std::max(latest, end);
   }
-  return at.layer > 0 || EndOfPort(entity, layer, block.num_in_ports, blocker) != kUnknown;
+  if (at.layer == 0) {
+    const int64_t end = EndOfPort(entity, layer, index.num_in_ports, blocker);
+    if (end == kUnknown) return false;
+    latest = std::max(latest, end);
+  }
+  *ready = latest;
+  return true;
 }
 
 int64_t Streams::ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer& layer,
@@ -150,7 +181,7 @@ int64_t Streams::ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer
   for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
     if (!wait(index.ports[p])) return kUnknown;
   }
-  if (at.rank == 0 && at.layer == 0 && !wait(layer.block->num_in_ports)) return kUnknown;
+  if (at.rank == 0 && at.layer == 0 && !wait(index.num_in_ports)) return kUnknown;
   return ready;
 }
 

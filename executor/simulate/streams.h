@@ -38,7 +38,7 @@ class Streams {
   const LayerRun& run(int32_t entity) const { return entities_[entity].run; }
   SimTrace& trace() { return trace_; }
   const SimTrace& trace() const { return trace_; }
-  int32_t ProgramAt(int32_t cursor) const { return in_.ProgramOf(EntityOf(cursor)); }
+  int32_t ProgramAt(int32_t cursor) const { return entities_[EntityOf(cursor)].program; }
 
   // Streams to look at: what they wait for may be over.
   void Wake(int32_t entity, uint32_t streams);
@@ -59,8 +59,9 @@ class Streams {
   void FindWaiting(int32_t entity);
 
   // Whether the first task of a layer could begin, as far as other streams are concerned;
-  // else `blocker` is what it waits for.
-  bool CanOpen(int32_t entity, int stream, TaskRef* blocker);
+  // else `blocker` is what it waits for. `ready`: when all that was over; kUnknown: others have
+  // begun with the layer, and it was not asked.
+  bool CanOpen(int32_t entity, int stream, int64_t* ready, TaskRef* blocker);
   OpenLayer Open(int32_t entity, const StreamCursor& at);
   // When all that the next task of a stream waits for on its entity was over; kUnknown, and
   // what is not, otherwise.
@@ -90,14 +91,25 @@ class Streams {
 
  private:
   void EnterInstance(int32_t cursor, int32_t position);
+  // Has memory fetched that a stream of an entity will need, of instances that come.
+  static constexpr int32_t kFetched = 8;  // the furthest
+  void FetchAhead(int32_t entity, const ProgramIndex& program, const int32_t* coming);
   void WakeThoseThatWait(int32_t entity, int stream);
   void TimeThoseThatWait(int32_t entity, int stream, int64_t until);
 
   struct Entity {
-    bool listed = false;   // in work_
-    StreamMask ready = 0;  // streams to look at
+    int32_t program = 0;
+    const Instance* instances = nullptr;   // of its program
+    const int64_t* layer_begin = nullptr;  // SimTrace::layer_begin of these
+    bool listed = false;                   // in work_
+    StreamMask ready = 0;                  // streams to look at
     LayerRun run;
   };
+
+  // SimTrace::PieceOf.
+  int32_t PieceOf(const Entity& entity, int32_t instance, int32_t layer) const {
+    return trace_.piece_of[entity.layer_begin[instance] + layer];
+  }
 
   const SimInput& in_;
   Events& events_;
@@ -122,18 +134,20 @@ inline void Streams::Wake(int32_t entity, uint32_t streams) {
 
 inline int32_t Streams::TaskAt(int32_t cursor) const {
   const StreamCursor& at = cursors_[cursor];
-  const BlockIndex& block = in_.index.BlockAt(ProgramAt(cursor), at.instance);
+  const BlockIndex& block =
+      in_.index.block(entities_[EntityOf(cursor)].instances[at.instance].block);
   return block.order[block.order_begin[StreamOf(cursor)] + at.rank];
 }
 
 inline int64_t Streams::ExpectedEnd(int32_t entity, const TaskRef& ref) const {
-  const int32_t size = in_.index.BlockAt(in_.ProgramOf(entity), ref.instance).size;
-  const int32_t piece = trace_.PieceOf(entity, ref.instance, ref.layer);
+  const Entity& own = entities_[entity];
+  const int32_t size = in_.index.block(own.instances[ref.instance].block).size;
+  const int32_t piece = PieceOf(own, ref.instance, ref.layer);
   if (piece >= 0) {
     const int64_t end = trace_.TimeIn(trace_.pieces[piece], ref.layer, size, ref.task);
     if (end != kUnknown) return end;
   }
-  const LayerRun& run = entities_[entity].run;
+  const LayerRun& run = own.run;
   const int32_t layer = ref.layer - run.first_layer;
   if (!run.active || ref.instance != run.instance || layer < 0 || layer >= run.layers) {
     return kUnknown;
@@ -143,7 +157,7 @@ inline int64_t Streams::ExpectedEnd(int32_t entity, const TaskRef& ref) const {
 
 inline void Streams::Advance(int32_t cursor, int32_t tasks, int64_t end) {
   StreamCursor& own = cursors_[cursor];
-  const Instance& instance = in_.index.InstanceOf(ProgramAt(cursor), own.instance);
+  const Instance& instance = entities_[EntityOf(cursor)].instances[own.instance];
   own.last_end = end;
   own.rank += tasks;
   if (own.rank < in_.index.block(instance.block).Count(StreamOf(cursor))) return;
@@ -154,17 +168,18 @@ inline void Streams::Advance(int32_t cursor, int32_t tasks, int64_t end) {
 
 inline void Streams::LeaveIfOver(int32_t cursor) {
   const StreamCursor& own = cursors_[cursor];
-  if (own.layer < in_.index.InstanceOf(ProgramAt(cursor), own.instance).layer_count) return;
+  if (own.layer < entities_[EntityOf(cursor)].instances[own.instance].layer_count) return;
   EnterInstance(cursor, own.position + 1);
 }
 
 inline Streams::OpenLayer Streams::Open(int32_t entity, const StreamCursor& at) {
-  const Instance& instance = in_.index.InstanceOf(in_.ProgramOf(entity), at.instance);
-  const Block& block = in_.graph.blocks[instance.block];
-  const int32_t size = block.size();
-  int32_t piece = trace_.PieceOf(entity, at.instance, at.layer);
+  const Entity& own = entities_[entity];
+  const int32_t block = own.instances[at.instance].block;
+  const BlockIndex& index = in_.index.block(block);
+  const int32_t size = index.size;
+  int32_t piece = PieceOf(own, at.instance, at.layer);
   if (piece < 0) {
-    const int64_t ports = block.num_in_ports + 1;
+    const int64_t ports = index.num_in_ports + 1;
     Piece fresh;
     fresh.first_layer = at.layer;
     fresh.start = static_cast<int64_t>(trace_.times.size()) + ports;
@@ -173,8 +188,7 @@ inline Streams::OpenLayer Streams::Open(int32_t entity, const StreamCursor& at) 
     trace_.stepped_tasks[entity] += size;
   }
   int64_t* const start = trace_.times.data() + trace_.pieces[piece].start;
-  return {&block, &in_.index.block(instance.block), start, start + size,
-          start - block.num_in_ports - 1};
+  return {&in_.graph.blocks[block], &index, start, start + size, start - index.num_in_ports - 1};
 }
 
 }  // namespace plancast

@@ -218,7 +218,9 @@ void Transfers::SettleSpeeds() {
     }
     if (busy == entity.busy) return;
     entity.busy = busy;
-    for (int32_t cursor = CursorOf(e, 0); cursor < CursorOf(e + 1, 0); ++cursor) {
+    uint32_t rest = in_.index.program(in_.ProgramOf(e)).streams;
+    for (; rest != 0; rest &= rest - 1) {
+      const int32_t cursor = CursorOf(e, __builtin_ctz(rest));
       if (Loads(cursor) && UsesSms(transfers_[transfer_of_[cursor]].group)) {
         AddBusy(transfer_of_[cursor], busy ? 1 : -1);
       }

@@ -53,6 +53,8 @@ void Clear(BlockIndex& index) {
     (index.*column).clear();
     (cleared.*column).swap(index.*column);
   }
+  index.awaited.clear();
+  cleared.awaited.swap(index.awaited);
   index = std::move(cleared);
 }
 
@@ -60,6 +62,8 @@ void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, B
   Clear(index);
   index.size = block.size();
   index.captured = captured;
+  index.num_in_ports = block.num_in_ports;
+  index.out_ports = block.out_ports;
   index.rank.resize(block.size());
   index.order.resize(block.size());
   int32_t launches = 0, sync = -1;
@@ -83,6 +87,16 @@ void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, B
     index.order[index.position[t]] = t;
   }
   IndexWaits(block, index);
+  index.awaited.resize(block.size());
+  for (const int32_t task : index.deps) index.awaited[task] = 1;
+  for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {
+    const int stream = __builtin_ctz(rest);
+    const int32_t first = index.order[index.order_begin[stream]];
+    for (int32_t d = index.dep_begin[first]; d < index.dep_begin[first + 1]; ++d) {
+      if (block.stream[index.deps[d]] == StreamKind::kCompute)
+        index.after_compute |= MaskOf(stream);
+    }
+  }
 }
 
 // Launches of CUDA graphs: what is captured and follows one another in one pass of
@@ -137,6 +151,8 @@ void MakeIndex(const Program& program, const std::vector<BlockSteps>& steps,
   fresh.launches_before.swap(index.launches_before);
   fresh.sync_before.swap(index.sync_before);
   index = std::move(fresh);
+  index.instances = program.instances.data();
+  index.joins = program.joins.data();
   const size_t instances = program.instances.size();
   index.issue_begin.resize(instances);
   index.launches_before.resize(instances);
@@ -227,7 +243,7 @@ absl::StatusOr<TaskIndex> TaskIndex::Create(const ExecutionGraph& graph,
 int32_t TaskIndex::InstanceBefore(int32_t program, int stream, int32_t instance) const {
   // Most often one of the last.
   constexpr int32_t kFew = 8;
-  const std::vector<Instance>& instances = graph_->programs[program].instances;
+  const Instance* const instances = programs_[program].instances;
   int32_t before = instance - 1;
   for (const int32_t few = std::max(before - kFew, -1); before > few; --before) {
     if ((blocks_[instances[before].block].streams >> stream & 1) != 0) return before;

@@ -6,6 +6,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {
@@ -24,8 +25,11 @@ struct TaskRef {
 struct BlockIndex {
   int32_t size = 0;
   StreamMask streams = 0, kernel_streams = 0;
-  bool syncs = false;     // the host waits for a task of it
-  bool captured = false;  // launched by a CUDA graph: no launches of its own
+  StreamMask after_compute = 0;  // streams whose first task waits for one of the compute stream
+  bool syncs = false;            // the host waits for a task of it
+  bool captured = false;         // launched by a CUDA graph: no launches of its own
+  int32_t num_in_ports = 0;
+  absl::Span<const int32_t> out_ports;  // Block::out_ports
   int32_t order_begin[kNumStreams + 1] = {};
   std::vector<int32_t> order;     // tasks stream by stream, in issue order
   std::vector<int32_t> rank;      // of a task in its stream
@@ -33,6 +37,7 @@ struct BlockIndex {
   // What a task waits for within its layer beyond what its stream has waited for:
   // at most one task of each other stream, ascending by stream. CSR.
   std::vector<int32_t> dep_begin, deps;
+  std::vector<uint8_t> awaited;            // whether a task of another stream waits for a task
   std::vector<int32_t> port_begin, ports;  // likewise, in-ports
   std::vector<int32_t> launches;           // before each task and, at last, of all
   std::vector<int32_t> sync_before;        // the last task before that the host waits for; -1
@@ -47,6 +52,8 @@ struct BlockIndex {
 };
 
 struct ProgramIndex {
+  const Instance* instances = nullptr;
+  const Join* joins = nullptr;
   int64_t tasks = 0;
   StreamMask streams = 0, kernel_streams = 0;
   bool syncs = false;
@@ -81,7 +88,7 @@ class TaskIndex {
   const BlockIndex& block(int32_t block) const { return blocks_[block]; }
   const ProgramIndex& program(int32_t program) const { return programs_[program]; }
   const Instance& InstanceOf(int32_t program, int32_t instance) const {
-    return graph_->programs[program].instances[instance];
+    return programs_[program].instances[instance];
   }
   const BlockIndex& BlockAt(int32_t program, int32_t instance) const {
     return blocks_[InstanceOf(program, instance).block];
@@ -160,9 +167,9 @@ class TaskIndex {
 template <typename Look>
 bool TaskIndex::LookAtPort(int32_t program, int32_t instance, int32_t layer, int32_t port,
                            const Look& look) const {
-  const Program& own = graph_->programs[program];
+  const ProgramIndex& own = programs_[program];
   const Instance& at = own.instances[instance];
-  const bool gate = port == graph_->blocks[at.block].num_in_ports;
+  const bool gate = port == blocks_[at.block].num_in_ports;
   if (layer > 0) return gate || LookAtOut(program, instance, layer - 1, port, look);
   const int32_t to_port = gate ? -1 : port;
   for (int32_t j = at.join_begin; j < at.join_end; ++j) {
@@ -174,10 +181,10 @@ bool TaskIndex::LookAtPort(int32_t program, int32_t instance, int32_t layer, int
 template <typename Look>
 bool TaskIndex::LookAtPorts(int32_t program, int32_t instance, int32_t layer,
                             const Look& look) const {
-  const Program& own = graph_->programs[program];
+  const ProgramIndex& own = programs_[program];
   const Instance& at = own.instances[instance];
   if (layer > 0) {
-    for (int32_t port = 0; port < graph_->blocks[at.block].num_in_ports; ++port) {
+    for (int32_t port = 0; port < blocks_[at.block].num_in_ports; ++port) {
       if (!LookAtOut(program, instance, layer - 1, port, look)) return false;
     }
     return true;
@@ -190,7 +197,7 @@ bool TaskIndex::LookAtPorts(int32_t program, int32_t instance, int32_t layer,
 
 template <typename Look>
 bool TaskIndex::LookAtJoin(int32_t program, const Join& join, const Look& look) const {
-  const Instance& from = graph_->programs[program].instances[join.from];
+  const Instance& from = InstanceOf(program, join.from);
   if (join.from_port >= 0) {
     return LookAtOut(program, join.from, from.layer_count - 1, join.from_port, look);
   }
@@ -204,7 +211,7 @@ bool TaskIndex::LookAtJoin(int32_t program, const Join& join, const Look& look) 
 template <typename Look>
 bool TaskIndex::LookAtOut(int32_t program, int32_t instance, int32_t layer, int32_t port,
                           const Look& look) const {
-  const std::vector<int32_t>& out = graph_->blocks[InstanceOf(program, instance).block].out_ports;
+  const absl::Span<const int32_t> out = BlockAt(program, instance).out_ports;
   if (port >= static_cast<int32_t>(out.size())) return true;
   return out[port] >= 0 ? look({instance, layer, out[port]})
                         : LookAtPort(program, instance, layer, ~out[port], look);
@@ -220,8 +227,7 @@ bool TaskIndex::LookAtWaits(int32_t program, const TaskRef& ref, const Look& loo
     if (!LookAtPort(program, ref.instance, ref.layer, block.ports[p], look)) return false;
   }
   if (ref.layer > 0 || block.rank[ref.task] > 0) return true;
-  const int32_t gate = graph_->blocks[InstanceOf(program, ref.instance).block].num_in_ports;
-  return LookAtPort(program, ref.instance, 0, gate, look);
+  return LookAtPort(program, ref.instance, 0, block.num_in_ports, look);
 }
 
 }  // namespace plancast

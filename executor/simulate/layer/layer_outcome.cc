@@ -186,6 +186,26 @@ inline void LayerRunner::TimeComms(const LayerCosts& costs, bool busy) {
   }
 }
 
+inline bool LayerRunner::GoOnWithKernels(const Block& block, const BlockIndex& index,
+                                         const LayerCosts& costs, int64_t host, int64_t limit,
+                                         int64_t* start, int64_t* end) {
+  Stream& kernel = *compute_;
+  while (kernel.next < limit) {
+    const int32_t over = kernel.order[kernel.rank];
+    if (index.awaited[over] != 0) return false;
+    now_ = kernel.next;
+    end[over] = now_;
+    kernel.runs = false;
+    kernel.next = kNever;
+    if (++kernel.rank == kernel.count) return true;
+    const int32_t t = kernel.order[kernel.rank];
+    if (block.kind[t] == TaskKind::kComm) return true;
+    if (Begin(block, index, costs, host, start, end, kernel) || !kernel.runs) return true;
+    if (!timed_) TimeKernel(costs);
+  }
+  return false;
+}
+
 void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCosts& costs,
                      const LayerConditions& conditions, int64_t stop, int64_t* start,
                      int64_t* end) {
@@ -227,8 +247,18 @@ void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCos
     if (costs.interferes && slow_ != (foreign || comms_ > 0)) SlowKernel(costs, !slow_);
     if (RunsKernel() && !timed_) TimeKernel(costs);
     if (comms_ > 0) TimeComms(costs, RunsKernel());
-    int64_t next = kNever;
-    for (int i = 0; i < num_streams_; ++i) next = std::min(next, streams_[i].next);
+    int64_t next = kNever;  // of all but kernels
+    for (int i = 0; i < num_streams_; ++i) {
+      if (&streams_[i] != compute_) next = std::min(next, streams_[i].next);
+    }
+    if (RunsKernel()) {
+      const int64_t until = toggle != toggles_end ? std::min(*toggle, stop) : stop;
+      if (GoOnWithKernels(block, index, costs, conditions.host, std::min(next, until), start,
+                          end)) {
+        continue;
+      }
+    }
+    if (compute_ != nullptr) next = std::min(next, compute_->next);
     if (next == kNever && stop == kNever) return;
     if (toggle != toggles_end) next = std::min(next, *toggle);
     now_ = std::min(next, stop);

@@ -129,6 +129,10 @@ class LayerRunner {
   // True if a stream begins a task now that takes no time.
   bool Begin(const Block& block, const BlockIndex& index, const LayerCosts& costs, int64_t host,
              int64_t* start, int64_t* end, Stream& stream);
+  // Lets kernels end before `limit` that nothing waits for but the next kernel, which begins at
+  // once. True if one that is over has to be followed by others; it ended now.
+  bool GoOnWithKernels(const Block& block, const BlockIndex& index, const LayerCosts& costs,
+                       int64_t host, int64_t limit, int64_t* start, int64_t* end);
   bool RunsKernel() const { return compute_ != nullptr && compute_->runs && !compute_->is_comm; }
   void SlowKernel(const LayerCosts& costs, bool slow);
   void TimeKernel(const LayerCosts& costs);

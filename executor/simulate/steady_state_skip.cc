@@ -1,0 +1,195 @@
+// Leaving periods out: how many, what moves, and what fills them.
+
+#include <algorithm>
+
+#include "executor/simulate/clock.h"
+#include "executor/simulate/steady_state.h"
+
+namespace plancast {
+
+int32_t SteadyState::PeriodsAhead(const std::vector<Front>& fronts) const {
+  int32_t most = StreamCursor::kDone;
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    most = std::min(most, PeriodsAhead(e, fronts[e]));
+  }
+  if (most < 1) return 0;
+  // What is left goes beyond the clock by itself.
+  if (period_ps_ > 0) {
+    most = static_cast<int32_t>(std::min<int64_t>(most, (kLatestPs - events_.now()) / period_ps_));
+  }
+  return most;
+}
+
+int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) const {
+  const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
+  if (front.first == StreamCursor::kDone || front.last - front.first > period) return 0;
+  // What has gone ahead of the others did not do the same in every period.
+  const ProgramIndex& index = in_.index.program(program);
+  for (int stream = 0; stream < kNumStreams; ++stream) {
+    if ((front.ahead >> stream & 1) != 0) continue;
+    const int32_t at = streams_.cursor(CursorOf(e, stream)).instance;
+    const auto begin = index.instances_of_streams.begin();
+    const auto end = begin + index.stream_begin[stream + 1];
+    const auto next = std::lower_bound(begin + index.stream_begin[stream], end, front.first);
+    if (at > front.last && next != end && *next < std::min(at, front.first + period)) return 0;
+  }
+  // What streams that are far ahead do is to be theirs alone here, too.
+  for (int32_t i = front.first - period; i >= 0 && i <= front.last; ++i) {
+    const StreamMask streams = in_.index.BlockAt(program, i).streams;
+    if ((streams & front.ahead) != 0 && (streams & ~front.ahead) != 0) return 0;
+  }
+  // Up to where instances are as those a period before.
+  const auto end_from = [&](int32_t first) {
+    int32_t alike = first - period;
+    while (periods_.Alike(program, alike)) ++alike;
+    return alike + period - 1;
+  };
+  // No stream is to be further.
+  int32_t most = (end_from(front.first) - front.last) / period;
+  for (uint32_t rest = front.ahead; rest != 0; rest &= rest - 1) {
+    const int32_t at = front.at[__builtin_ctz(rest)];
+    most = std::min(most, (end_from(at) - at) / period);
+  }
+  // What others wait for must not be over on the way.
+  for (int32_t c = CursorOf(e, 0); c < CursorOf(e + 1, 0); ++c) {
+    if (streams_.cursor(c).state != StreamCursor::kBlocked) continue;
+    const int32_t blocker = streams_.cursor(c).blocker.instance;
+    const int stream = streams_.cursor(c).blocking_stream;
+    const int32_t last = (front.ahead >> stream & 1) != 0 ? front.at[stream] : front.last;
+    if (blocker > last) most = std::min(most, (blocker - last) / period - 1);
+  }
+  return most;
+}
+
+void SteadyState::Skip(int32_t periods, const Snapshot& now, const Snapshot& before,
+                       const std::vector<Front>& fronts) {
+  SimTrace::Jump jump{periods, period_ps_, {}};
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    RepeatPieces(e, fronts[e], periods);
+    jump.repeats.push_back({fronts[e].first, periods_.Of(in_.ProgramOf(e))});
+  }
+  streams_.trace().jumps.push_back(std::move(jump));
+  MoveStreams(periods, now, before);
+  const int64_t way = periods * period_ps_;
+  events_.Shift(way);
+  transfers_.ShiftSharing(way);
+}
+
+void SteadyState::MoveStreams(int32_t periods, const Snapshot& now, const Snapshot& before) {
+  const int64_t way = periods * period_ps_;
+  // In the order of Take().
+  size_t place = 0;
+  const auto later = [&](int32_t& instance, int32_t entity) {
+    const bool goes_on = now.places()[place].instance != before.places()[place].instance;
+    ++place;
+    if (goes_on) instance += periods * periods_.Of(in_.ProgramOf(entity));
+    return goes_on;
+  };
+  for (int32_t e = 0; e < streams_.num_entities(); ++e) {
+    LayerRun& run = streams_.run(e);
+    overlap_.of(e).over_at += way;
+    if (run.active) {
+      later(run.instance, e);
+      run.begin += way;
+    }
+    uint32_t rest = in_.index.program(in_.ProgramOf(e)).streams;
+    for (; rest != 0; rest &= rest - 1) {
+      const int stream = __builtin_ctz(rest);
+      const int32_t c = CursorOf(e, stream);
+      StreamCursor& cursor = streams_.cursor(c);
+      const int32_t from = cursor.instance;
+      if (later(cursor.instance, e)) {
+        cursor.last_end += way;
+        const ProgramIndex& index = in_.index.program(in_.ProgramOf(e));
+        const auto begin = index.instances_of_streams.begin() + index.stream_begin[stream];
+        const auto end = index.instances_of_streams.begin() + index.stream_begin[stream + 1];
+        cursor.position =
+            static_cast<int32_t>(std::lower_bound(begin, end, cursor.instance) - begin);
+      }
+      if (cursor.state == StreamCursor::kBlocked) {
+        later(cursor.blocker.instance, e);
+        streams_.Wake(e, MaskOf(stream));
+      }
+      // What it meets is known by where it was.
+      if (cursor.state == StreamCursor::kMeeting) {
+        transfers_.MoveMeeting(e, from, cursor.instance);
+      }
+      kernels_.Shift(c, way);
+      transfers_.Shift(c, way);
+    }
+    streams_.FindWaiting(e);
+  }
+}
+
+void SteadyState::RepeatPieces(int32_t e, const Front& front, int32_t periods) {
+  const int32_t program = in_.ProgramOf(e);
+  // Instances of streams that are far ahead are theirs alone.
+  const auto is_theirs = [&](int32_t instance) {
+    return (in_.index.BlockAt(program, instance).streams & front.ahead) != 0;
+  };
+  // From the last, for the first may come to where the last was.
+  for (int32_t i = front.last; i >= front.first; --i) {
+    if (!is_theirs(i)) MovePieces(e, i, periods);
+  }
+  const int32_t way = periods * periods_.Of(program);
+  for (int32_t i = front.first; i < front.first + way; ++i) {
+    if (!is_theirs(i)) RepeatPiecesOf(e, i);
+  }
+  for (uint32_t rest = front.ahead; rest != 0; rest &= rest - 1) {
+    const int32_t at = front.at[__builtin_ctz(rest)];
+    MovePieces(e, at, periods);
+    for (int32_t i = at; i < at + way; ++i) {
+      if (in_.index.BlockAt(program, i).streams == (rest & -rest)) RepeatPiecesOf(e, i);
+    }
+  }
+}
+
+void SteadyState::MovePieces(int32_t e, int32_t i, int32_t periods) {
+  const int32_t program = in_.ProgramOf(e);
+  const int64_t way = periods * period_ps_;
+  SimTrace& trace = streams_.trace();
+  const Instance& instance = in_.index.InstanceOf(program, i);
+  for (int32_t layer = 0; layer < instance.layer_count;) {
+    const int32_t at = trace.PieceOf(e, i, layer);
+    ++layer;
+    if (at < 0) continue;
+    Piece piece = trace.pieces[at];
+    layer = piece.first_layer + piece.layers;
+    if (piece.outcome >= 0) {
+      piece.origin += way;
+    } else {
+      // Its streams go on with it.
+      const Block& block = in_.graph.blocks[instance.block];
+      const int64_t begin = piece.start - block.num_in_ports - 1;
+      const int64_t count = piece.start + 2 * block.size() - begin;
+      piece.start += static_cast<int64_t>(trace.times.size()) - begin;
+      for (int64_t t = begin; t < begin + count; ++t) {
+        const int64_t time = trace.times[t];
+        trace.times.push_back(time == Streams::kUnknown ? time : time + way);
+      }
+    }
+    trace.Add(e, i + periods * periods_.Of(program), piece);
+  }
+}
+
+void SteadyState::RepeatPiecesOf(int32_t e, int32_t i) {
+  const int32_t program = in_.ProgramOf(e);
+  SimTrace& trace = streams_.trace();
+  const int64_t* const layers = trace.layer_begin.data() + trace.instance_begin[e];
+  const int64_t begin = layers[i], length = begin - layers[i - periods_.Of(program)];
+  const int64_t end = begin + in_.index.InstanceOf(program, i).layer_count;
+  int32_t known = -1, later = -1;  // a piece, and the one a period later
+  for (int64_t l = begin; l < end; ++l) {
+    const int32_t before = trace.piece_of[l - length];
+    if (before != known && before >= 0) {
+      Piece piece = trace.pieces[before];
+      piece.origin += period_ps_;
+      later = static_cast<int32_t>(trace.pieces.size());
+      trace.pieces.push_back(piece);
+    }
+    known = before;
+    trace.piece_of[l] = before < 0 ? -1 : later;
+  }
+}
+
+}  // namespace plancast
