@@ -42,8 +42,9 @@ TpTransports Only(PartTransport TpTransports::* which, PartTransport how) {
   return transports;
 }
 
-PlanUnderTest With(const TpTransports& transports, int64_t ranks) {
-  PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+PlanUnderTest With(const TpTransports& transports, int64_t ranks,
+                   const TransformerConfig& config = SmallGpt()) {
+  PlanUnderTest plan = PlanUnderTest::Of(config);
   plan.Tp(ranks).Sp().MicroBatches(kSamples, 1);
   plan.options().overlap = {Overlap::kTp};
   plan.profile().kernels.tp_transports = transports;
@@ -257,23 +258,26 @@ TEST(ProductLoopsTest, TransportsMoveWhatCollectivesMove) {
   }
 }
 
+TransformerConfig Tiny(Dice& dice, int64_t layers) {
+  TransformerConfig config = dice.Maybe(2) ? SmallGpt() : SmallLlama();
+  config.layers = layers;
+  config.hidden = 8;
+  config.heads = config.kv_heads = 4;
+  config.head_dim = 2;
+  config.ffn = 8;
+  config.vocab = 8;
+  config.seq = config.max_positions = 8;
+  return config;
+}
+
 TEST(ProductLoopsTest, BodiesEqualOneDevice) {
   const uint64_t seed = TestSeed(5);
   Dice dice(static_cast<uint32_t>(seed));
   size_t loops = 0;
   for (int i = 0; i < 20 && !HasFailure(); ++i) {
-    TransformerConfig config = dice.Maybe(2) ? SmallGpt() : SmallLlama();
-    config.hidden = 8;
-    config.heads = config.kv_heads = 4;
-    config.head_dim = 2;
-    config.ffn_hidden = 8;
-    config.vocab = 8;
-    config.seq_len = config.max_positions = 8;
-    PlanUnderTest plan = PlanUnderTest::Of(config);
-    plan.Dp(dice.Of<int64_t>({1, 2})).Tp(dice.Of<int64_t>({2, 4})).Sp().MicroBatches(1, 1);
+    PlanUnderTest plan = With(Drawn(dice), dice.Of<int64_t>({2, 4}), Tiny(dice, 1));
+    plan.Dp(dice.Of<int64_t>({1, 2})).MicroBatches(1, 1);
     if (dice.Maybe(3)) plan.Recomputing(Recompute::kFull);
-    plan.options().overlap = {Overlap::kTp};
-    plan.profile().kernels.tp_transports = Drawn(dice);
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", plan ", i));
     Session session;
     const auto compiled = CompileBodies(plan.Request(), session, nullptr);
@@ -293,9 +297,9 @@ TEST(ProductLoopsTest, FoldedEqualsFlat) {
   Dice dice(static_cast<uint32_t>(seed));
   for (int i = 0; i < 8 && !HasFailure(); ++i) {
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", plan ", i));
-    PlanUnderTest plan = With(Drawn(dice), dice.Of<int64_t>({2, 4}));
+    PlanUnderTest plan = With(Drawn(dice), dice.Of<int64_t>({2, 4}), Tiny(dice, 4));
     plan.Dp(dice.Of<int64_t>({1, 2})).Pp(dice.Of<int64_t>({1, 2})).MicroBatches(1, 3);
-    const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+    const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
     ASSERT_TRUE(graph.ok()) << graph.status();
     ExpectFoldedEqualsFlat(dice, *graph);
   }
