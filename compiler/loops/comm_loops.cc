@@ -86,11 +86,16 @@ class LoopFinder {
       if (value < 0 || plan_.values[value].part_of >= 0) continue;
       PlanStep* const maker = FindMaker(steps_, value);
       if (maker == nullptr || maker->loop >= 0) continue;
+      const RuleTensor& tensor = rule.tensors()[rule.inputs()[i]];
+      if (const RelayoutStep* exchange = OnlyCollective(*maker, CollectiveKind::kAllToAll)) {
+        const int factor = PieceFactor(said, rule, tensor);
+        if (factor >= 0) gathers[factor].push_back({maker, exchange, tensor.name});
+        continue;
+      }
       const RelayoutStep* gather = OnlyCollective(*maker, CollectiveKind::kAllGather);
       if (gather == nullptr) continue;
       const int dim = DimOver(maker->relayout.source, gather->axes);
       if (dim < 0) continue;
-      const RuleTensor& tensor = rule.tensors()[rule.inputs()[i]];
       const int factor = tensor.factors[dim];
       if (!Fetches(said, tensor.name, rule.factors()[factor])) continue;
       const bool turns = Turns(said, rule.factors()[factor], gather->axes);
@@ -144,14 +149,20 @@ class LoopFinder {
       }
       if (send == nullptr) continue;
       const RuleTensor& tensor = rule.tensors()[rule.outputs()[i]];
-      for (const int factor : tensor.factors) {
-        const std::string& name = rule.factors()[factor];
-        if (PiecesOf(said, name) == 0 || !Fetches(said, tensor.name, name)) continue;
-        sends[factor].push_back({reader, send, tensor.name});
-        break;
-      }
+      const int factor = PieceFactor(said, rule, tensor);
+      if (factor >= 0) sends[factor].push_back({reader, send, tensor.name});
     }
     return sends;
+  }
+
+  // The first factor of the tensor over which its parts come or go in pieces of what each device
+  // has; -1: none.
+  static int PieceFactor(const LoopDirective& said, const OpRule& rule, const RuleTensor& tensor) {
+    for (const int factor : tensor.factors) {
+      const std::string& name = rule.factors()[factor];
+      if (PiecesOf(said, name) > 0 && Fetches(said, tensor.name, name)) return factor;
+    }
+    return -1;
   }
 
   // In how many parts of its own a device goes over the factor; 0: nothing is said.
