@@ -320,7 +320,8 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
   const Candidates candidates(sides, policy.nominal ? nullptr : TunersOf(machine, shapes), kind,
                               bytes, policy);
   const std::optional<PricedGroup> best = candidates.Best();
-  if (!best && policy.algorithm == kAlgorithmNames[Algorithm::kCopy]) {
+  const bool sends = kind == CollectiveKind::kPermute || kind == CollectiveKind::kSendRecv;
+  if (!best && sends && policy.algorithm == kAlgorithmNames[Algorithm::kCopy]) {
     // Where copy engines do not reach, kernels send.
     CollectivePolicy open = policy;
     open.algorithm.clear();

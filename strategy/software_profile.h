@@ -15,7 +15,7 @@
 #include "graph/dtype.h"
 #include "graph/execution/memory_overhead.h"
 #include "strategy/framework_limits.h"
-#include "strategy/part_transport.h"
+#include "strategy/nodes/part_transport.h"
 #include "strategy/plan_options.h"
 #include "strategy/precision.h"
 
@@ -153,7 +153,8 @@ struct SoftwareProfile {
     bool weigh_activations = false;    // tokens' weights go to their experts
     bool sort_tokens = false;          // with ep: kernels order tokens by expert
     bool dispatch_sends_once = false;  // one copy of a token to each node and device
-    PLANCAST_KEY_FIELDS(Experts, weigh_activations, sort_tokens, dispatch_sends_once)
+    bool shared_beside = false;        // with ep: shared experts run while tokens are sent
+    PLANCAST_KEY_FIELDS(Experts, weigh_activations, sort_tokens, dispatch_sends_once, shared_beside)
   };
 
   // What runs again in backward passes.

@@ -232,16 +232,14 @@ absl::Status TransportsFromProto(const proto::TpTransports& p, TpTransports* tra
     const proto::PartTransport& from;
     PartTransport* to;
   };
-  for (const Named& each :
-       {Named{"gather", p.has_gather(), p.gather(), &transports->gather},
-        Named{"scatter", p.has_scatter(), p.scatter(), &transports->scatter},
-        Named{"gradient_gather", p.has_gradient_gather(), p.gradient_gather(),
-              &transports->gradient_gather},
-        Named{"gradient_scatter", p.has_gradient_scatter(), p.gradient_scatter(),
-              &transports->gradient_scatter}}) {
+  for (const Named& each : {Named{"gather", p.has_gather(), p.gather(), &transports->gather},
+                            Named{"scatter", p.has_scatter(), p.scatter(), &transports->scatter},
+                            Named{"gradient_gather", p.has_gradient_gather(), p.gradient_gather(),
+                                  &transports->gradient_gather},
+                            Named{"gradient_scatter", p.has_gradient_scatter(),
+                                  p.gradient_scatter(), &transports->gradient_scatter}}) {
     if (!each.given) continue;
-    ASSIGN_OR_RETURN(*each.to, TransportFromProto(each.from),
-                     _ << "tp_transports." << each.name);
+    ASSIGN_OR_RETURN(*each.to, TransportFromProto(each.from), _ << "tp_transports." << each.name);
   }
   if (!p.has_quantized_scatter()) return absl::OkStatus();
   ASSIGN_OR_RETURN(transports->quantized_scatter, TransportFromProto(p.quantized_scatter()),
@@ -348,6 +346,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.experts.weigh_activations = p.experts_weigh_activations();
   profile.experts.sort_tokens = p.experts_sort_tokens();
   profile.experts.dispatch_sends_once = p.dispatch_sends_once();
+  profile.experts.shared_beside = p.experts_shared_beside();
   ASSIGN_OR_RETURN(profile.data_parallel.shard_cut, ShardCutNamed(p.shard_cut()));
   profile.data_parallel.sharded_master = p.sharded_master();
   profile.data_parallel.root_unit = p.root_unit();

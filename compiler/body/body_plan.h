@@ -15,8 +15,8 @@
 #include "graph/split/op_split.h"
 #include "strategy/nodes/homes.h"
 #include "strategy/nodes/loop_directive.h"
+#include "strategy/nodes/part_transport.h"
 #include "strategy/nodes/rewrite_directive.h"
-#include "strategy/part_transport.h"
 #include "strategy/plan_options.h"
 
 namespace plancast {

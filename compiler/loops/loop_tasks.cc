@@ -121,9 +121,8 @@ class Cutter {
 
   // Whether the parts go from rank to rank over these axes.
   static bool Turns(const CommLoop& loop, const CommSpec& comm) {
-    return loop.turns && std::all_of(comm.axes.begin(), comm.axes.end(), [&](int axis) {
-             return Contains(loop.turns_over, axis);
-           });
+    return loop.turns && std::all_of(comm.axes.begin(), comm.axes.end(),
+                                     [&](int axis) { return Contains(loop.turns_over, axis); });
   }
   // Whether nothing comes for a step of the loop: where parts turn, the device has its own in the
   // first step; in a loop that is skewed in another one, which stands last here.
@@ -212,8 +211,7 @@ class Cutter {
     } else {
       // The sums of parts travel the other way round to who holds them.
       if (i > 0) {
-        done->made =
-            AddPass(t, "part_add", dtype, 2 * part(), part(), {done->made, done->sent});
+        done->made = AddPass(t, "part_add", dtype, 2 * part(), part(), {done->made, done->sent});
       }
       done->sent = i + 1 < pieces ? Send(loop, i, done->made) : done->made;
     }

@@ -157,8 +157,8 @@ class ProductLoops {
 
   bool Divides(const PlanStep& step, const CommLoop& loop) const {
     const OpNode& op = graph_.bodies[bound_.body].ops[step.op.op];
-    const int64_t size = LocalExtents(graph_, mesh_, op, bound_.splits[step.op.op],
-                                      *step.op.rule)[loop.factor];
+    const int64_t size =
+        LocalExtents(graph_, mesh_, op, bound_.splits[step.op.op], *step.op.rule)[loop.factor];
     return size % loop.pieces == 0;
   }
 

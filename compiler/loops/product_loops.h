@@ -4,7 +4,7 @@
 #include "cluster/device_mesh.h"
 #include "compiler/body/body_plan.h"
 #include "graph/model/model_graph.h"
-#include "strategy/part_transport.h"
+#include "strategy/nodes/part_transport.h"
 
 namespace plancast {
 

@@ -72,7 +72,7 @@ TEST(LoopTasksTest, RingsAndCollectives) {
   EXPECT_THAT(block.label, ElementsAre("gather", "gather", "p", "p", "p", "o", "q", "scatter", "q",
                                        "scatter", "q", "scatter"));
   EXPECT_THAT(DepsOf(block, 0), ElementsAre(~0));
-  EXPECT_THAT(DepsOf(block, 1), ElementsAre(0));  // what has come is handed on
+  EXPECT_THAT(DepsOf(block, 1), ElementsAre(0));   // what has come is handed on
   EXPECT_THAT(DepsOf(block, 2), ElementsAre(~0));  // its own rows are there
   EXPECT_THAT(DepsOf(block, 3), ElementsAre(~0, 0));
   EXPECT_THAT(DepsOf(block, 4), ElementsAre(~0, 1));
@@ -89,8 +89,7 @@ TEST(LoopTasksTest, RingsAndCollectives) {
 }
 
 TEST(LoopTasksTest, PeersSumAtTheEnd) {
-  const BlockTemplate out =
-      RunLoops(Small({Way::kPeers, 0, true, true}, {Way::kPeers, 0, true}));
+  const BlockTemplate out = RunLoops(Small({Way::kPeers, 0, true, true}, {Way::kPeers, 0, true}));
   const Block& block = out.block;
   // A copy of its own part, and a sum of all.
   EXPECT_THAT(block.label, ElementsAre("p", "gather", "gather", "p", "p", "p", "o", "q", "scatter",
@@ -110,9 +109,8 @@ TEST(LoopTasksTest, PeersSumAtTheEnd) {
 TEST(LoopTasksTest, ARingOfSumsAddsAsItGoes) {
   const BlockTemplate out = RunLoops(Small({Way::kCollective}, {Way::kRing}));
   const Block& block = out.block;
-  EXPECT_THAT(block.label,
-              ElementsAre("gather", "gather", "gather", "p", "p", "p", "o", "q", "scatter", "q",
-                          "q", "scatter", "q", "q"));
+  EXPECT_THAT(block.label, ElementsAre("gather", "gather", "gather", "p", "p", "p", "o", "q",
+                                       "scatter", "q", "q", "scatter", "q", "q"));
   EXPECT_EQ(out.kernels[block.spec[10]].label, "part_add");
   EXPECT_EQ(out.kernels[block.spec[10]].read_bytes, 40);
   EXPECT_THAT(DepsOf(block, 10), ElementsAre(8, 9));

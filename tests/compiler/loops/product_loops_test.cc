@@ -35,7 +35,7 @@ constexpr int64_t kSeq = 512, kHidden = 1024, kSamples = 2;
 constexpr int64_t kStream = kSamples * kSeq * kHidden * 2;  // bytes
 
 // Which steps of a layer have which transport; others run whole.
-TpTransports Only(PartTransport TpTransports::* which, PartTransport how) {
+TpTransports Only(PartTransport TpTransports::*which, PartTransport how) {
   TpTransports transports;
   transports.gather = transports.scatter = transports.gradient_gather = {};
   transports.*which = how;
@@ -77,7 +77,8 @@ double Received(const ExecutionGraph& graph, absl::string_view name) {
   for (const auto& [kind, comms] : CommsIn(graph, name)) {
     for (const CommSpec& comm : comms) {
       const double n = static_cast<double>(graph.mesh.SizeOf(comm.axes));
-      bytes += static_cast<double>(comm.bytes) * (kind == CollectiveKind::kPermute ? 1 : (n - 1) / n);
+      bytes +=
+          static_cast<double>(comm.bytes) * (kind == CollectiveKind::kPermute ? 1 : (n - 1) / n);
     }
   }
   return bytes;

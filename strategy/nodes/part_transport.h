@@ -1,5 +1,5 @@
-#ifndef PLANCAST_STRATEGY_PART_TRANSPORT_H_
-#define PLANCAST_STRATEGY_PART_TRANSPORT_H_
+#ifndef PLANCAST_STRATEGY_NODES_PART_TRANSPORT_H_
+#define PLANCAST_STRATEGY_NODES_PART_TRANSPORT_H_
 
 #include <cstdint>
 #include <optional>
@@ -48,4 +48,4 @@ struct TpTransports {
 
 }  // namespace plancast
 
-#endif  // PLANCAST_STRATEGY_PART_TRANSPORT_H_
+#endif  // PLANCAST_STRATEGY_NODES_PART_TRANSPORT_H_
