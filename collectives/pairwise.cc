@@ -106,6 +106,13 @@ std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kin
   return traffic;
 }
 
+std::optional<Traffic> CopyTraffic(const GroupShape& shape, CollectiveKind kind) {
+  if (shape.nodes > 1) return std::nullopt;
+  std::optional<Traffic> traffic = DirectTraffic(shape, kind);
+  if (traffic) traffic->algorithm = Algorithm::kCopy;
+  return traffic;
+}
+
 namespace {
 
 // But for links between sections.
@@ -123,6 +130,8 @@ std::optional<Traffic> OverPods(Algorithm algorithm, const GroupShape& shape, Co
       return PairwiseTraffic(shape, kind);
     case Algorithm::kDirect:
       return DirectTraffic(shape, kind);
+    case Algorithm::kCopy:
+      return CopyTraffic(shape, kind);
   }
   return std::nullopt;
 }

@@ -24,7 +24,8 @@ const LinkClass* BetweenOf(const Machine& all, int section) {
 // group's share of its interfaces counts as that of all the host's.
 double Crowding(const LinkCosts& links, const GroupShape& shape, Algorithm algorithm) {
   const int64_t used = links.machine.spec().ring_nics;
-  const bool chooses = algorithm != Algorithm::kPairwise && algorithm != Algorithm::kDirect;
+  const bool chooses = algorithm != Algorithm::kPairwise && algorithm != Algorithm::kDirect &&
+                       algorithm != Algorithm::kCopy;
   const int64_t all = links.nic->instances_per_block;
   const bool part_of_host =
       shape.per_node != 1 && shape.per_node != links.machine.spec().gpus_per_host;

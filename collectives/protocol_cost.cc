@@ -53,12 +53,17 @@ absl::StatusOr<ProtocolCost> CostFromProto(const proto::ProtocolCost& proto) {
   return cost;
 }
 
+// What calibration writes, and copies by copy engines, as published.
 proto::CollectiveCosts ShippedProto() {
-  const EmbeddedFile* file = FindByStem(ProtocolData(), "protocols");
-  PLANCAST_CHECK(file != nullptr);
-  auto proto = ParseTextProto<proto::CollectiveCosts>(file->contents, file->path);
-  PLANCAST_CHECK_OK(proto);
-  return *std::move(proto);
+  proto::CollectiveCosts all;
+  for (const absl::string_view stem : {"protocols", "copies"}) {
+    const EmbeddedFile* file = FindByStem(ProtocolData(), stem);
+    PLANCAST_CHECK(file != nullptr);
+    auto proto = ParseTextProto<proto::CollectiveCosts>(file->contents, file->path);
+    PLANCAST_CHECK_OK(proto);
+    all.MergeFrom(*proto);
+  }
+  return all;
 }
 
 ProtocolCosts MadeOf(const proto::CollectiveCosts& proto) {

@@ -16,9 +16,10 @@
 
 namespace plancast {
 
-enum class Algorithm : uint8_t { kRing, kTree, kNvls, kNvlsTree, kPairwise, kDirect };
+// kCopy: copy engines, which run only where they are asked for.
+enum class Algorithm : uint8_t { kRing, kTree, kNvls, kNvlsTree, kPairwise, kDirect, kCopy };
 inline constexpr auto kAlgorithmNames =
-    NamesOf<Algorithm>("ring", "tree", "nvls", "nvls-tree", "pairwise", "direct");
+    NamesOf<Algorithm>("ring", "tree", "nvls", "nvls-tree", "pairwise", "direct", "copy");
 inline constexpr int kNumAlgorithms = kAlgorithmNames.size();
 // Those that run on links.
 inline constexpr int kNumCollectiveKinds = static_cast<int>(CollectiveKind::kScatter) + 1;

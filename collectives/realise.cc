@@ -117,7 +117,8 @@ class Candidates {
 
  private:
   bool Allowed(Algorithm algorithm) const {
-    return (policy_.algorithm.empty() || policy_.algorithm == kAlgorithmNames[algorithm]) &&
+    const bool open = policy_.algorithm.empty() && algorithm != Algorithm::kCopy;
+    return (open || policy_.algorithm == kAlgorithmNames[algorithm]) &&
            std::all_of(sides_.begin(), sides_.end(), [algorithm](const Side& side) {
              return MayUse(side.links.machine, algorithm);
            });
@@ -235,6 +236,7 @@ RealisedCollective ToFixedPoint(const Sides& sides, const PricedGroup& best, int
       slowest.cost->link == link ? Knowledge::kCalibrated : Knowledge::kExtrapolated;
   result.provenance.source = slowest.cost->source;
   result.factor = absl::StrCat(link, "/", result.algorithm);
+  result.uses_no_sms = slowest.traffic.algorithm == Algorithm::kCopy;
   result.factor_sigma = slowest.cost->sigma;
   return result;
 }
@@ -318,6 +320,13 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
   const Candidates candidates(sides, policy.nominal ? nullptr : TunersOf(machine, shapes), kind,
                               bytes, policy);
   const std::optional<PricedGroup> best = candidates.Best();
+  const bool sends = kind == CollectiveKind::kPermute || kind == CollectiveKind::kSendRecv;
+  if (!best && sends && policy.algorithm == kAlgorithmNames[Algorithm::kCopy]) {
+    // Where copy engines do not reach, kernels send.
+    CollectivePolicy open = policy;
+    open.algorithm.clear();
+    return Realise(machine, group, kind, bytes, open);
+  }
   if (!best) return NothingFits(machine, shapes[0].shape, kind, policy);
   RealisedCollective realised = ToFixedPoint(sides, *best, bytes);
   const int channels = candidates.Channels(best->sides[best->slowest]);

@@ -35,7 +35,9 @@ struct GroupPattern {
 };
 
 struct CollectivePolicy {
-  std::string algorithm;         // empty: the cheaper of `ring` and `tree`
+  // Empty: the cheaper of those that kernels run. `copy` (copy engines) stands for sends by kernels
+  // where no copy reaches, over several nodes.
+  std::string algorithm;
   std::string protocol;          // empty: chosen by size
   double bandwidth_scale = 1.0;  // inside hosts and domains: a software profile's factor
   bool nominal = false;          // links as their data sheets have them, not as measured

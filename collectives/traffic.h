@@ -48,6 +48,8 @@ std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind k
 void SendCopiesOnce(const GroupShape& shape, int copies, Traffic* pairwise);
 // Every member sends to the next one (permute), or one to the other (send_recv).
 std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kind);
+// The same by copy engines, which reach the memory of devices of their own node.
+std::optional<Traffic> CopyTraffic(const GroupShape& shape, CollectiveKind kind);
 
 std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape, CollectiveKind kind);
 

@@ -21,6 +21,7 @@
 #include "compiler/data_ranks.h"
 #include "compiler/loops/comm_loops.h"
 #include "compiler/loops/loop_tasks.h"
+#include "compiler/loops/product_loops.h"
 #include "compiler/lower/body_state.h"
 #include "compiler/lower/op_memory.h"
 #include "compiler/lower/quantized.h"
@@ -265,20 +266,24 @@ class BodyCompilation {
         InsertRelayouts(bound_.graph, bound_.mesh, bound_.bodies[b], *differentiated_[b], in_ports,
                         out_ports, *request_.profile, DelaysExperts(*request_.options)));
     RETURN_IF_ERROR(LoopOverParts(bound_.graph, bound_.mesh, bound_.bodies[b], &compiled.plan));
-    RETURN_IF_ERROR(FuseComms(bound_.graph, bound_.bodies[b], &compiled.plan));
-    if (!bound_.bodies[b].on.empty()) {
-      JoinRooted(bound_.bodies[b], &compiled.plan);
-      if (observer_) whole_plans_[b] = compiled.plan;
-      compiled.plan = PlanAt(std::move(compiled.plan), bound_.bodies[b], request_.place);
-    }
     LowerContext context{&bound_.graph,
                          &bound_.mesh,
                          &bound_.bodies[b],
                          request_.profile,
                          request_.dtype,
                          bound_.load.empty() ? nullptr : &bound_.load,
-                         OverlapsProducts(*request_.options),
                          request_.options->splits_backward()};
+    if (OverlapsProducts(*request_.options)) {
+      TpTransports transports = request_.profile->kernels.tp_transports;
+      if (!GathersInParts(context)) transports.gather = transports.gradient_gather = {};
+      LoopOverProducts(bound_.graph, bound_.mesh, bound_.bodies[b], transports, &compiled.plan);
+    }
+    RETURN_IF_ERROR(FuseComms(bound_.graph, bound_.bodies[b], &compiled.plan));
+    if (!bound_.bodies[b].on.empty()) {
+      JoinRooted(bound_.bodies[b], &compiled.plan);
+      if (observer_) whole_plans_[b] = compiled.plan;
+      compiled.plan = PlanAt(std::move(compiled.plan), bound_.bodies[b], request_.place);
+    }
     LeaveSumsOut(segment, &context);
     compiled.state =
         SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan, *request_.profile);
@@ -296,15 +301,7 @@ class BodyCompilation {
     }
     for (BlockTemplate* block :
          {&compiled.blocks.forward, &compiled.blocks.backward, &compiled.blocks.weights}) {
-      *block = RunLoops(std::move(*block), bound_.mesh);
-    }
-    if (OverlapsProducts(*request_.options)) {
-      const bool gathers = GathersInParts(context);
-      compiled.blocks.forward =
-          OverlapProducts(std::move(compiled.blocks.forward), bound_.mesh, gathers);
-      for (BlockTemplate* back : {&compiled.blocks.backward, &compiled.blocks.weights}) {
-        *back = OverlapProducts(std::move(*back), bound_.mesh, gathers);
-      }
+      *block = RunLoops(std::move(*block));
     }
     const HeldMemory held = HeldBy(context, compiled.plan.place);
     compiled.held_bytes = held.each;

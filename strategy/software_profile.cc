@@ -84,6 +84,11 @@ SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
   if (dtype == DType::kFp16 || dtype == DType::kBf16) {
     settled.kernels.fusions.insert(kernels.fusions_16bit.begin(), kernels.fusions_16bit.end());
   }
+  std::optional<PartTransport>& quantized = settled.kernels.tp_transports.quantized_scatter;
+  if (quantized.has_value() && ElementBytes(dtype) < ElementBytes(StorageType(dtype))) {
+    settled.kernels.tp_transports.scatter = *quantized;
+  }
+  quantized.reset();
   // Loss scaling is for fp16.
   settled.update.fp16_overflow_check = update.fp16_overflow_check && dtype == DType::kFp16;
   settled.settled_key = settled.StructureKey();

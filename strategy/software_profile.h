@@ -15,6 +15,7 @@
 #include "graph/dtype.h"
 #include "graph/execution/memory_overhead.h"
 #include "strategy/framework_limits.h"
+#include "strategy/nodes/part_transport.h"
 #include "strategy/plan_options.h"
 #include "strategy/precision.h"
 
@@ -73,10 +74,11 @@ struct SoftwareProfile {
     bool reduces_each_product = false;   // of separate_products: gradients of the input, over tp
     bool first_dim_collectives = false;  // over tp; copies put parts of other dims in order
     int context_copies = 0;              // of what goes to and fro between heads and sequence
+    TpTransports tp_transports;          // of what overlap=tp runs in parts
     PLANCAST_KEY_FIELDS(Kernels, fusions, fusions_16bit, eager, separate_products, whole_rules,
                         extra, attention, attention_kernel, vocab_pad_multiple, dropout, repeats_kv,
                         fuse_wgrad_accumulation, wgrad_overlaps_tp, reduces_each_product,
-                        first_dim_collectives, context_copies)
+                        first_dim_collectives, context_copies, tp_transports)
   };
 
   // Types of storage and wire.
@@ -151,7 +153,8 @@ struct SoftwareProfile {
     bool weigh_activations = false;    // tokens' weights go to their experts
     bool sort_tokens = false;          // with ep: kernels order tokens by expert
     bool dispatch_sends_once = false;  // one copy of a token to each node and device
-    PLANCAST_KEY_FIELDS(Experts, weigh_activations, sort_tokens, dispatch_sends_once)
+    bool shared_beside = false;        // with ep: shared experts run while tokens are sent
+    PLANCAST_KEY_FIELDS(Experts, weigh_activations, sort_tokens, dispatch_sends_once, shared_beside)
   };
 
   // What runs again in backward passes.

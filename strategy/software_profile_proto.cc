@@ -200,6 +200,54 @@ absl::StatusOr<FrameworkLimits> LimitsFromProto(const proto::FrameworkLimits& p)
   return limits;
 }
 
+absl::StatusOr<PartTransport> TransportFromProto(const proto::PartTransport& p) {
+  PartTransport transport;
+  const auto way = kTransportWayNames.Find(p.way());
+  if (!way.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("way is `", p.way(), "`; it must be one of ",
+                                                   JoinQuoted(kTransportWayNames), "."));
+  }
+  transport.way = *way;
+  transport.pieces = p.pieces();
+  if (p.pieces() < 0 || p.pieces() > 1024 ||
+      (p.pieces() > 0 && *way != PartTransport::Way::kCollective)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("pieces is ", p.pieces(),
+                     "; it must be 0 to 1024, and 0 unless way is `collective`: others have a "
+                     "piece for each rank."));
+  }
+  transport.copy_engines = p.copy_engines();
+  if (p.copy_engines() && !transport.sends()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "copy_engines with way `", p.way(), "`: they send from rank to rank (`ring`, `peers`)."));
+  }
+  transport.staged = p.staged();
+  transport.only_with_grad = p.only_with_grad();
+  return transport;
+}
+
+absl::Status TransportsFromProto(const proto::TpTransports& p, TpTransports* transports) {
+  struct Named {
+    absl::string_view name;
+    bool given;
+    const proto::PartTransport& from;
+    PartTransport* to;
+  };
+  for (const Named& each : {Named{"gather", p.has_gather(), p.gather(), &transports->gather},
+                            Named{"scatter", p.has_scatter(), p.scatter(), &transports->scatter},
+                            Named{"gradient_gather", p.has_gradient_gather(), p.gradient_gather(),
+                                  &transports->gradient_gather},
+                            Named{"gradient_scatter", p.has_gradient_scatter(),
+                                  p.gradient_scatter(), &transports->gradient_scatter}}) {
+    if (!each.given) continue;
+    ASSIGN_OR_RETURN(*each.to, TransportFromProto(each.from), _ << "tp_transports." << each.name);
+  }
+  if (!p.has_quantized_scatter()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(transports->quantized_scatter, TransportFromProto(p.quantized_scatter()),
+                   _ << "tp_transports.quantized_scatter");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   RETURN_IF_ERROR(CheckFractions(p));
   SoftwareProfile profile;
@@ -295,9 +343,11 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
         absl::StrCat("context_copies is ", p.context_copies(), "; it must be 0 to 100."));
   }
   profile.kernels.context_copies = p.context_copies();
+  RETURN_IF_ERROR(TransportsFromProto(p.tp_transports(), &profile.kernels.tp_transports));
   profile.experts.weigh_activations = p.experts_weigh_activations();
   profile.experts.sort_tokens = p.experts_sort_tokens();
   profile.experts.dispatch_sends_once = p.dispatch_sends_once();
+  profile.experts.shared_beside = p.experts_shared_beside();
   ASSIGN_OR_RETURN(profile.data_parallel.shard_cut, ShardCutNamed(p.shard_cut()));
   profile.data_parallel.sharded_master = p.sharded_master();
   profile.data_parallel.root_unit = p.root_unit();

@@ -15,6 +15,7 @@
 #include "graph/split/op_split.h"
 #include "strategy/nodes/homes.h"
 #include "strategy/nodes/loop_directive.h"
+#include "strategy/nodes/part_transport.h"
 #include "strategy/nodes/rewrite_directive.h"
 #include "strategy/plan_options.h"
 
@@ -194,6 +195,10 @@ struct CommLoop {
   // Parts are of what each device has, in any number: collectives cut in as many, those of results
   // too.
   bool in_parts = false;
+  // Of a product beside collectives of tensor parallelism (product_loops.h), how its software moves
+  // what comes and what leaves; whole: as the fields above say. What comes is put together as well,
+  // for others read it.
+  PartTransport comes, leaves;
   std::vector<int> axes;                        // of the mesh, over which the parts are
   ShardPattern pattern = ShardPattern::kBlock;  // of the parts
 };

@@ -10,52 +10,22 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/body/partition.h"
+#include "compiler/loops/beside.h"
 #include "graph/split/op_split.h"
 
 namespace plancast {
 namespace {
 
-bool Contains(const std::vector<int>& list, int value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-// The single collective that a relayout is, or nullptr.
-const RelayoutStep* OnlyCollective(const PlanStep& step, CollectiveKind kind) {
-  if (step.kind != PlanStep::Kind::kRelayout || step.inputs.size() != 1) return nullptr;
-  if (step.relayout.steps.size() != 1) return nullptr;
-  const RelayoutStep& only = step.relayout.steps[0];
-  return only.is_collective && only.kind == kind ? &only : nullptr;
-}
-
-// The dim of which `cut` has a part along each of `axes`, or -1.
-int DimOver(const Layout& cut, const std::vector<int>& axes) {
-  int dim = -1;
-  for (const int axis : axes) {
-    const Placement& placement = cut.placements[axis];
-    if (!placement.is_shard() || (dim >= 0 && placement.dim != dim)) return -1;
-    dim = placement.dim;
-  }
-  return dim;
-}
-
 class LoopFinder {
  public:
   LoopFinder(const ModelGraph& graph, const DeviceMesh& mesh, const BoundBody& bound,
              BodyPlan* plan)
-      : graph_(graph), body_(graph.bodies[bound.body]), mesh_(mesh), bound_(bound), plan_(*plan) {
-    readers_.assign(plan_.values.size(), 0);
-    for (const std::vector<PlanStep>* steps : {&plan_.forward, &plan_.backward}) {
-      for (const PlanStep& step : *steps) {
-        ForEachRead(step, [&](int value) { ++readers_[value]; });
-      }
-    }
-    for (const std::vector<int>* kept :
-         {&plan_.saved, &plan_.out_ports, &plan_.grad_out_ports, &plan_.in_ports}) {
-      for (const int value : *kept) {
-        if (value >= 0) ++readers_[value];
-      }
-    }
-  }
+      : graph_(graph),
+        body_(graph.bodies[bound.body]),
+        mesh_(mesh),
+        bound_(bound),
+        plan_(*plan),
+        readers_(CountReaders(*plan)) {}
 
   absl::Status Run() {
     for (std::vector<PlanStep>* steps : {&plan_.forward, &plan_.backward}) {
@@ -106,19 +76,6 @@ class LoopFinder {
     return false;
   }
 
-  PlanStep* MakerOf(int value) const {
-    for (PlanStep& step : *steps_) {
-      if (Contains(step.outputs, value)) return &step;
-    }
-    return nullptr;
-  }
-  PlanStep* ReaderOf(int value) const {
-    for (PlanStep& step : *steps_) {
-      if (Contains(step.inputs, value)) return &step;
-    }
-    return nullptr;
-  }
-
   // By factor the gathers that the op is told to take in part by part.
   absl::StatusOr<std::map<int, std::vector<Beside>>> GathersOf(const PlanStep& step) const {
     const LoopDirective& said = bound_.loops[step.op.op].first;
@@ -127,13 +84,18 @@ class LoopFinder {
     for (size_t i = 0; i < rule.inputs().size(); ++i) {
       const int value = step.inputs[i];
       if (value < 0 || plan_.values[value].part_of >= 0) continue;
-      PlanStep* const maker = MakerOf(value);
+      PlanStep* const maker = FindMaker(steps_, value);
       if (maker == nullptr || maker->loop >= 0) continue;
+      const RuleTensor& tensor = rule.tensors()[rule.inputs()[i]];
+      if (const RelayoutStep* exchange = OnlyCollective(*maker, CollectiveKind::kAllToAll)) {
+        const int factor = PieceFactor(said, rule, tensor);
+        if (factor >= 0) gathers[factor].push_back({maker, exchange, tensor.name});
+        continue;
+      }
       const RelayoutStep* gather = OnlyCollective(*maker, CollectiveKind::kAllGather);
       if (gather == nullptr) continue;
       const int dim = DimOver(maker->relayout.source, gather->axes);
       if (dim < 0) continue;
-      const RuleTensor& tensor = rule.tensors()[rule.inputs()[i]];
       const int factor = tensor.factors[dim];
       if (!Fetches(said, tensor.name, rule.factors()[factor])) continue;
       const bool turns = Turns(said, rule.factors()[factor], gather->axes);
@@ -158,7 +120,7 @@ class LoopFinder {
     for (size_t i = 0; i < rule.outputs().size(); ++i) {
       const int value = step.outputs[i];
       if (readers_[value] != 1) continue;
-      PlanStep* const reader = ReaderOf(value);
+      PlanStep* const reader = FindReader(steps_, value);
       if (reader == nullptr || reader->loop >= 0) continue;
       const RelayoutStep* scatter = OnlyCollective(*reader, CollectiveKind::kReduceScatter);
       if (scatter == nullptr || scatter->axes != loop.turns_over) continue;
@@ -178,7 +140,7 @@ class LoopFinder {
     for (size_t i = 0; i < rule.outputs().size() && !said.pieces.empty(); ++i) {
       const int value = step.outputs[i];
       if (readers_[value] != 1) continue;
-      PlanStep* const reader = ReaderOf(value);
+      PlanStep* const reader = FindReader(steps_, value);
       if (reader == nullptr || reader->loop >= 0) continue;
       const RelayoutStep* send = nullptr;
       for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
@@ -187,14 +149,20 @@ class LoopFinder {
       }
       if (send == nullptr) continue;
       const RuleTensor& tensor = rule.tensors()[rule.outputs()[i]];
-      for (const int factor : tensor.factors) {
-        const std::string& name = rule.factors()[factor];
-        if (PiecesOf(said, name) == 0 || !Fetches(said, tensor.name, name)) continue;
-        sends[factor].push_back({reader, send, tensor.name});
-        break;
-      }
+      const int factor = PieceFactor(said, rule, tensor);
+      if (factor >= 0) sends[factor].push_back({reader, send, tensor.name});
     }
     return sends;
+  }
+
+  // The first factor of the tensor over which its parts come or go in pieces of what each device
+  // has; -1: none.
+  static int PieceFactor(const LoopDirective& said, const OpRule& rule, const RuleTensor& tensor) {
+    for (const int factor : tensor.factors) {
+      const std::string& name = rule.factors()[factor];
+      if (PiecesOf(said, name) > 0 && Fetches(said, tensor.name, name)) return factor;
+    }
+    return -1;
   }
 
   // In how many parts of its own a device goes over the factor; 0: nothing is said.

@@ -9,11 +9,15 @@
 namespace plancast {
 namespace {
 
-// What becomes of a task: itself, or pieces.
+using Way = PartTransport::Way;
+using Loop = BlockTemplate::Loop;
+
+bool Contains(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// What becomes of a task: itself, or tasks from `first` to `last`.
 struct Cut {
-  bool cut = false;
-  int partner = -1;  // of a collective: its product; of a product: the gather before it
-  int pieces = 0;
   int loop = -1;  // it is of this loop over parts
   int first = 0, last = 0;
 };
@@ -25,286 +29,31 @@ struct Done {
 
 class Cutter {
  public:
-  Cutter(BlockTemplate in, const DeviceMesh& mesh)
+  explicit Cutter(BlockTemplate in)
       : in_(std::move(in)),
         block_(in_.block),
-        mesh_(mesh),
         cuts_(block_.size()),
         came_(in_.loops.size()),
         done_(in_.loops.size()) {
     for (size_t l = 0; l < in_.loops.size(); ++l) {
-      const BlockTemplate::Loop& loop = in_.loops[l];
+      const Loop& loop = in_.loops[l];
       for (const std::vector<int>* tasks : {&loop.gathers, &loop.scatters, &loop.op}) {
         for (const int t : *tasks) cuts_[t].loop = static_cast<int>(l);
       }
     }
   }
 
-  // Finds products beside gathers and scatters of tensor parallelism.
-  void PairProducts(bool gathers) {
-    gathers_ = gathers;
-    for (int t = 0; t < block_.size(); ++t) {
-      if (!IsCollective(t) || cuts_[t].loop >= 0) continue;
-      const CollectiveKind kind = in_.comms[block_.spec[t]].kind;
-      if (kind == CollectiveKind::kAllGather && gathers_) PairGather(t);
-      if (kind == CollectiveKind::kReduceScatter) PairScatter(t);
-    }
-  }
-
   BlockTemplate Run() {
-    const bool any =
-        std::any_of(cuts_.begin(), cuts_.end(), [](const Cut& c) { return c.cut || c.loop >= 0; });
-    return any ? Emit() : std::move(in_);
-  }
-
- private:
-  bool IsCollective(int t) const {
-    return block_.kind[t] == TaskKind::kComm && block_.stream[t] == StreamKind::kModelComm &&
-           block_.purpose[t] == Purpose::kTp;
-  }
-  // One for each rank of a collective.
-  int Pieces(int t) const { return static_cast<int>(mesh_.SizeOf(in_.comms[block_.spec[t]].axes)); }
-  // That can be cut into so many.
-  bool IsProduct(int t, int pieces) const {
-    if (t < 0 || block_.kind[t] != TaskKind::kKernel) return false;
-    const KernelSpec& kernel = in_.kernels[block_.spec[t]];
-    return kernel.family == KernelFamily::kGemm && kernel.batch == 1 && kernel.m >= pieces &&
-           block_.purpose[t] != Purpose::kRecompute && cuts_[t].loop < 0;
-  }
-  bool DependsOn(int t, int on) const {
-    const auto begin = block_.deps.begin() + block_.dep_begin[t];
-    return std::count(begin, block_.deps.begin() + block_.dep_begin[t + 1], on) > 0;
-  }
-
-  void PairGather(int gather) {
-    const int pieces = Pieces(gather);
-    if (pieces < 2) return;
-    for (int t = gather + 1; t < block_.size(); ++t) {
-      if (!DependsOn(t, gather)) continue;
-      if (!IsProduct(t, pieces) || in_.kernels[block_.spec[t]].pass == GemmPass::kWgrad) return;
-      if (cuts_[t].partner >= 0) return;
-      cuts_[gather] = {true, t, pieces};
-      cuts_[t].cut = true;
-      cuts_[t].pieces = pieces;
-      cuts_[t].partner = gather;
-      return;
-    }
-  }
-
-  void PairScatter(int scatter) {
-    if (block_.dep_begin[scatter + 1] - block_.dep_begin[scatter] != 1) return;
-    const int product = block_.deps[block_.dep_begin[scatter]];
-    if (product < 0) return;
-    // A product that goes on with the parts of a gather sends as many.
-    const int pieces = cuts_[product].cut ? cuts_[product].pieces : Pieces(scatter);
-    if (pieces < 2 || !IsProduct(product, pieces) ||
-        in_.kernels[block_.spec[product]].pass != GemmPass::kForward)
-      return;
-    cuts_[scatter] = {true, product, pieces};
-    cuts_[product].cut = true;
-    cuts_[product].pieces = pieces;
-  }
-
-  // Dependencies of old task `t` but `without`, as new tasks.
-  std::vector<int> Deps(int t, int without) const {
-    std::vector<int> deps;
-    for (int d = block_.dep_begin[t]; d < block_.dep_begin[t + 1]; ++d) {
-      const int dep = block_.deps[d];
-      if (dep != without) deps.push_back(dep < 0 ? dep : cuts_[dep].last);
-    }
-    return deps;
-  }
-
-  static int64_t Share(int64_t total, int i, int of) {
-    return total * (i + 1) / of - total * i / of;
-  }
-
-  int AddComm(int t, int64_t bytes, const std::vector<int>& deps) {
-    CommSpec comm = in_.comms[block_.spec[t]];
-    comm.bytes = bytes;
-    return out_.AddComm(comm, block_.stream[t], block_.purpose[t], block_.label[t], deps);
-  }
-
-  void EmitCollective(int t) {
-    const CommSpec& whole = in_.comms[block_.spec[t]];
-    const bool gather = whole.kind == CollectiveKind::kAllGather;
-    const int pieces = cuts_[t].pieces;
-    const int parts = gather ? std::max(pieces - 1, 1) : pieces;  // own rows are there
-    for (int i = 0; i < parts; ++i) {
-      std::vector<int> deps = Deps(t, gather ? BlockBuilder::kNone : cuts_[t].partner);
-      if (!gather) deps.push_back(cuts_[cuts_[t].partner].first + i);
-      AddComm(t, Share(whole.bytes, i, parts), deps);
-    }
-  }
-
-  void EmitProduct(int t) {
-    const KernelSpec& whole = in_.kernels[block_.spec[t]];
-    const int gather = cuts_[t].partner;  // or -1
-    const int pieces = cuts_[t].pieces;
-    for (int i = 0; i < pieces; ++i) {
-      KernelSpec kernel = whole;
-      kernel.m = Share(whole.m, i, pieces);
-      const double share = static_cast<double>(kernel.m) / static_cast<double>(whole.m);
-      kernel.flops *= share;
-      kernel.read_bytes *= share;
-      kernel.write_bytes *= share;
-      std::vector<int> deps = Deps(t, gather < 0 ? BlockBuilder::kNone : gather);
-      if (gather >= 0 && i == 0) {
-        const std::vector<int> before = Deps(gather, BlockBuilder::kNone);
-        deps.insert(deps.end(), before.begin(), before.end());
-      } else if (gather >= 0) {
-        deps.push_back(std::min(cuts_[gather].first + i - 1, cuts_[gather].last));
-      }
-      out_.AddKernel(kernel, block_.purpose[t], block_.label[t], deps);
-    }
-  }
-
-  // What waits for any of `tasks` waits for its own now.
-  std::vector<int> DepsOfAll(const std::vector<int>& tasks, const std::vector<int>& without) const {
-    std::vector<int> deps;
-    for (const int t : tasks) {
-      for (int d = block_.dep_begin[t]; d < block_.dep_begin[t + 1]; ++d) {
-        const int dep = block_.deps[d];
-        const bool own = std::count(without.begin(), without.end(), dep) > 0 ||
-                         std::count(tasks.begin(), tasks.end(), dep) > 0;
-        if (!own) deps.push_back(dep < 0 ? dep : cuts_[dep].last);
-      }
-    }
-    return deps;
-  }
-
-  // Whether the parts go from neighbour to neighbour.
-  static bool Turns(const BlockTemplate::Loop& loop, const CommSpec& comm) {
-    return loop.turns && std::all_of(comm.axes.begin(), comm.axes.end(), [&](int axis) {
-             return std::count(loop.turns_over.begin(), loop.turns_over.end(), axis) > 0;
-           });
-  }
-  // Whether nothing comes for a step of the loop: where parts turn, the device has its own in the
-  // first step; in a loop that is skewed in another one, which stands last here.
-  static bool AtHand(const BlockTemplate::Loop& loop, const CommSpec& comm, int64_t step) {
-    return Turns(loop, comm) && step == (loop.skewed ? loop.pieces - 1 : 0);
-  }
-
-  // The parts of a loop's tensors that go together in one step: by the axes that they go over, one
-  // message each.
-  std::vector<CommSpec> PartsOf(const std::vector<int>& tasks, const BlockTemplate::Loop& loop,
-                                int64_t step) const {
-    std::vector<CommSpec> parts;
-    for (const int t : tasks) {
-      CommSpec comm = in_.comms[block_.spec[t]];
-      if (!loop.in_parts) {
-        comm.kind = Turns(loop, comm) ? CollectiveKind::kPermute : CollectiveKind::kBroadcast;
-      }
-      comm.bytes = Share(comm.bytes, static_cast<int>(step), static_cast<int>(loop.pieces));
-      const auto same = std::find_if(parts.begin(), parts.end(), [&](const CommSpec& known) {
-        return known.axes == comm.axes && known.kind == comm.kind;
-      });
-      if (same == parts.end()) {
-        parts.push_back(comm);
-      } else {
-        same->bytes += comm.bytes;
-      }
-    }
-    return parts;
-  }
-
-  int AddParts(const std::vector<int>& tasks, const BlockTemplate::Loop& loop, int64_t step,
-               const std::vector<int>& deps) {
-    const int t = tasks[0];
-    int last = BlockBuilder::kNone;
-    for (const CommSpec& comm : PartsOf(tasks, loop, step)) {
-      last = out_.AddComm(comm, block_.stream[t], block_.purpose[t], block_.label[t], deps);
-    }
-    return last;
-  }
-
-  // Parts leave as soon as the ones before them have come.
-  void EmitGathers(const BlockTemplate::Loop& loop, std::vector<int>* came) {
-    const std::vector<int> deps = DepsOfAll(loop.gathers, {});
-    const int t = loop.gathers[0];
-    came->assign(loop.pieces, BlockBuilder::kNone);
-    for (int64_t i = 0; i < loop.pieces; ++i) {
-      const int before = i > 0 ? (*came)[i - 1] : BlockBuilder::kNone;
-      for (const CommSpec& comm : PartsOf(loop.gathers, loop, i)) {
-        if (AtHand(loop, comm, i)) continue;
-        std::vector<int> after = deps;
-        if (Turns(loop, comm) && before != BlockBuilder::kNone) after = {before};
-        (*came)[i] =
-            out_.AddComm(comm, block_.stream[t], block_.purpose[t], block_.label[t], after);
-      }
-    }
-  }
-
-  void EmitLoop(const BlockTemplate::Loop& loop, const std::vector<int>& came, Done* done) {
-    const int t = loop.op[0];
-    const std::vector<int> before = DepsOfAll(loop.gathers, {});
-    std::vector<int> deps = DepsOfAll(loop.op, loop.gathers);
-    deps.insert(deps.end(), before.begin(), before.end());
-    int& sum = done->sent;  // that has come
-    for (int64_t i = 0; i < loop.pieces; ++i) {
-      std::vector<int> after = deps;
-      if (!came.empty()) after.push_back(came[i]);
-      int made = BlockBuilder::kNone;
-      for (const KernelSpec& kernel : loop.kernels[i]) {
-        made = out_.AddKernel(kernel, block_.purpose[t], block_.label[t], after);
-        after = {made};
-      }
-      done->made = made;
-      if (loop.scatters.empty()) continue;
-      if (loop.in_parts) {
-        sum = AddParts(loop.scatters, loop, i, {made});
-        continue;
-      }
-      // The sums of parts travel the other way round to who holds them.
-      if (i > 0) {
-        KernelSpec add;
-        add.label = "part_add";
-        add.dtype = loop.kernels[i].back().dtype;
-        for (const CommSpec& comm : PartsOf(loop.scatters, loop, i)) {
-          add.read_bytes += 2 * static_cast<double>(comm.bytes);
-          add.write_bytes += static_cast<double>(comm.bytes);
-        }
-        done->made = made = out_.AddKernel(add, block_.purpose[t], block_.label[t], {made, sum});
-      }
-      sum = i + 1 < loop.pieces ? AddParts(loop.scatters, loop, i, {made}) : made;
-    }
-  }
-
-  // A task of a loop: the last gather stands for all, as does the first task of the op.
-  void EmitOfLoop(int t) {
-    const BlockTemplate::Loop& loop = in_.loops[cuts_[t].loop];
-    if (!loop.gathers.empty() && t == loop.gathers.back()) {
-      EmitGathers(loop, &came_[cuts_[t].loop]);
-    } else if (!loop.op.empty() && t == loop.op[0]) {
-      EmitLoop(loop, came_[cuts_[t].loop], &done_[cuts_[t].loop]);
-    }
-  }
-
-  // What waits for a task of a loop waits for this.
-  int LastOfLoop(int t) const {
-    const BlockTemplate::Loop& loop = in_.loops[cuts_[t].loop];
-    const Done& done = done_[cuts_[t].loop];
-    const bool scatter = std::count(loop.scatters.begin(), loop.scatters.end(), t) > 0;
-    const bool op = std::count(loop.op.begin(), loop.op.end(), t) > 0;
-    if (scatter && done.sent != BlockBuilder::kNone) return done.sent;
-    if (op && done.made != BlockBuilder::kNone) return done.made;
-    return std::max(out_.size() - 1, 0);
-  }
-
-  BlockTemplate Emit() {
     for (int t = 0; t < block_.size(); ++t) {
       cuts_[t].first = out_.size();
       if (cuts_[t].loop >= 0) {
         EmitOfLoop(t);
         // What is left of a task that another stands for begins and ends with that.
         if (out_.size() == cuts_[t].first) cuts_[t].first = LastOfLoop(t);
-      } else if (cuts_[t].cut) {
-        block_.kind[t] == TaskKind::kComm ? EmitCollective(t) : EmitProduct(t);
       } else if (block_.kind[t] == TaskKind::kComm) {
-        AddComm(t, in_.comms[block_.spec[t]].bytes, Deps(t, BlockBuilder::kNone));
+        AddComm(t, in_.comms[block_.spec[t]], Deps(t));
       } else {
-        out_.AddKernel(in_.kernels[block_.spec[t]], block_.purpose[t], block_.label[t],
-                       Deps(t, BlockBuilder::kNone));
+        AddKernel(t, in_.kernels[block_.spec[t]], Deps(t));
       }
       cuts_[t].last = cuts_[t].loop >= 0 ? LastOfLoop(t) : out_.size() - 1;
       if ((block_.flags[t] & Block::kHostSync) != 0) out_.MarkHostSync(cuts_[t].last);
@@ -326,40 +75,198 @@ class Cutter {
     for (const int port : block_.out_ports) {
       out_.AddOutPort(port < 0 ? port : cuts_[port].last);
     }
-    return std::move(out_).Build();
+    BlockTemplate cut = std::move(out_).Build();
+    cut.outside = std::move(in_.outside);
+    cut.corrected_bytes = in_.corrected_bytes;
+    return cut;
+  }
+
+ private:
+  // What an old task waits for, as new tasks.
+  std::vector<int> Deps(int t) const { return DepsOfAll({t}, {}); }
+  // What any of `tasks` waits for, but for themselves and `without`.
+  std::vector<int> DepsOfAll(const std::vector<int>& tasks, const std::vector<int>& without) const {
+    std::vector<int> deps;
+    for (const int t : tasks) {
+      for (int d = block_.dep_begin[t]; d < block_.dep_begin[t + 1]; ++d) {
+        const int dep = block_.deps[d];
+        if (Contains(without, dep) || Contains(tasks, dep)) continue;
+        deps.push_back(dep < 0 ? dep : cuts_[dep].last);
+      }
+    }
+    return deps;
+  }
+
+  // In the place of old task `t`.
+  int AddComm(int t, const CommSpec& comm, const std::vector<int>& deps) {
+    return out_.AddComm(comm, block_.stream[t], block_.purpose[t], block_.label[t], deps);
+  }
+  int AddKernel(int t, const KernelSpec& kernel, const std::vector<int>& deps) {
+    return out_.AddKernel(kernel, block_.purpose[t], block_.label[t], deps);
+  }
+  // A pass over memory that a transport takes.
+  int AddPass(int t, const char* label, DType dtype, double read, double write,
+              const std::vector<int>& deps) {
+    KernelSpec pass;
+    pass.label = label;
+    pass.dtype = dtype;
+    pass.read_bytes = read;
+    pass.write_bytes = write;
+    return AddKernel(t, pass, deps);
+  }
+
+  static int64_t Share(int64_t total, int64_t i, int64_t of) {
+    return total * (i + 1) / of - total * i / of;
+  }
+
+  // Whether the parts go from rank to rank over these axes.
+  static bool Turns(const CommLoop& loop, const CommSpec& comm) {
+    return loop.turns && std::all_of(comm.axes.begin(), comm.axes.end(),
+                                     [&](int axis) { return Contains(loop.turns_over, axis); });
+  }
+  // Whether nothing comes for a step of the loop: where parts turn, the device has its own in the
+  // first step; in a loop that is skewed in another one, which stands last here.
+  static bool AtHand(const CommLoop& loop, const CommSpec& comm, int64_t step) {
+    return Turns(loop, comm) && step == (loop.skewed ? loop.pieces - 1 : 0);
+  }
+
+  // The parts of a loop's tensors that go together in one step: by the axes that they go over, one
+  // message each. `by`: how the software moves them.
+  std::vector<CommSpec> PartsOf(const std::vector<int>& tasks, const CommLoop& loop,
+                                const PartTransport& by, int64_t step) const {
+    std::vector<CommSpec> parts;
+    for (const int t : tasks) {
+      CommSpec comm = in_.comms[block_.spec[t]];
+      comm.bytes = Share(comm.bytes, step, loop.pieces);
+      if (!loop.in_parts && by.way != Way::kCollective) {
+        comm.kind = Turns(loop, comm) ? CollectiveKind::kPermute : CollectiveKind::kBroadcast;
+        if (by.copy_engines) comm.policy = "copy";
+      }
+      const auto same = std::find_if(parts.begin(), parts.end(), [&](const CommSpec& known) {
+        return known.axes == comm.axes && known.kind == comm.kind;
+      });
+      if (same == parts.end()) {
+        parts.push_back(comm);
+      } else {
+        same->bytes += comm.bytes;
+      }
+    }
+    return parts;
+  }
+  static double BytesOf(const std::vector<CommSpec>& parts) {
+    double bytes = 0;
+    for (const CommSpec& part : parts) bytes += static_cast<double>(part.bytes);
+    return bytes;
+  }
+
+  // Parts leave as soon as the ones before them have come, or, from who has them, one by one.
+  void EmitGathers(const Loop& loop, std::vector<int>* came) {
+    std::vector<int> deps = DepsOfAll(loop.gathers, {});
+    const int t = loop.gathers[0];
+    came->assign(loop.how.pieces, BlockBuilder::kNone);
+    if (loop.how.comes.staged && !loop.op.empty()) {
+      const double own = BytesOf(PartsOf(loop.gathers, loop.how, loop.how.comes, 0));
+      const DType dtype = in_.kernels[block_.spec[loop.op[0]]].dtype;
+      (*came)[0] = AddPass(loop.op[0], "stage_part", dtype, own, own, deps);
+      deps = {(*came)[0]};
+    }
+    for (int64_t i = 0; i < loop.how.pieces; ++i) {
+      const int before = i > 0 ? (*came)[i - 1] : BlockBuilder::kNone;
+      for (const CommSpec& comm : PartsOf(loop.gathers, loop.how, loop.how.comes, i)) {
+        if (AtHand(loop.how, comm, i)) continue;
+        const bool handed_on = Turns(loop.how, comm) && loop.how.comes.way != Way::kPeers;
+        const bool waits = handed_on && before != BlockBuilder::kNone;
+        (*came)[i] = AddComm(t, comm, waits ? std::vector<int>{before} : deps);
+      }
+    }
+  }
+
+  // Part `step` of what the loop makes, to where it goes.
+  int Send(const Loop& loop, int64_t step, int made) {
+    int last = BlockBuilder::kNone;
+    for (const CommSpec& comm : PartsOf(loop.scatters, loop.how, loop.how.leaves, step)) {
+      last = AddComm(loop.scatters[0], comm, {made});
+    }
+    return last;
+  }
+
+  // Sends what step `i` has made and what the sums that come in take of it; `sums`: those that are
+  // under way.
+  void Scatter(const Loop& loop, int64_t i, std::vector<int>* sums, Done* done) {
+    const int t = loop.op[0];
+    const int64_t pieces = loop.how.pieces;
+    const DType dtype = loop.kernels[i].back().dtype;
+    const auto part = [&] { return BytesOf(PartsOf(loop.scatters, loop.how, {}, i)); };
+    const Way way = loop.how.leaves.way;
+    if (loop.how.in_parts || way == Way::kCollective) {
+      done->sent = Send(loop, i, done->made);
+    } else if (way == Way::kPeers) {  // its own part it makes last
+      if (i + 1 < pieces) {
+        sums->push_back(Send(loop, i, done->made));
+        return;
+      }
+      sums->push_back(done->made);
+      const auto all = static_cast<double>(pieces);
+      done->sent = AddPass(t, "part_sum", dtype, all * part(), part(), *sums);
+    } else {
+      // The sums of parts travel the other way round to who holds them.
+      if (i > 0) {
+        done->made = AddPass(t, "part_add", dtype, 2 * part(), part(), {done->made, done->sent});
+      }
+      done->sent = i + 1 < pieces ? Send(loop, i, done->made) : done->made;
+    }
+  }
+
+  void EmitLoop(const Loop& loop, const std::vector<int>& came, Done* done) {
+    const int t = loop.op[0];
+    std::vector<int> deps = DepsOfAll(loop.op, loop.gathers);
+    const std::vector<int> before = DepsOfAll(loop.gathers, {});
+    deps.insert(deps.end(), before.begin(), before.end());
+    std::vector<int> sums;
+    for (int64_t i = 0; i < loop.how.pieces; ++i) {
+      std::vector<int> after = deps;
+      if (!came.empty()) after.push_back(came[i]);
+      done->made = BlockBuilder::kNone;
+      for (const KernelSpec& kernel : loop.kernels[i]) {
+        done->made = AddKernel(t, kernel, after);
+        after = {done->made};
+      }
+      if (!loop.scatters.empty()) Scatter(loop, i, &sums, done);
+    }
+  }
+
+  // A task of a loop: the last gather stands for all, as does the first task of the op.
+  void EmitOfLoop(int t) {
+    const Loop& loop = in_.loops[cuts_[t].loop];
+    if (!loop.gathers.empty() && t == loop.gathers.back()) {
+      EmitGathers(loop, &came_[cuts_[t].loop]);
+    } else if (!loop.op.empty() && t == loop.op[0]) {
+      EmitLoop(loop, came_[cuts_[t].loop], &done_[cuts_[t].loop]);
+    }
+  }
+
+  // What waits for a task of a loop waits for this.
+  int LastOfLoop(int t) const {
+    const Loop& loop = in_.loops[cuts_[t].loop];
+    const Done& done = done_[cuts_[t].loop];
+    if (Contains(loop.scatters, t) && done.sent != BlockBuilder::kNone) return done.sent;
+    if (Contains(loop.op, t) && done.made != BlockBuilder::kNone) return done.made;
+    return std::max(out_.size() - 1, 0);
   }
 
   BlockTemplate in_;
   const Block& block_;
-  const DeviceMesh& mesh_;
-  bool gathers_ = true;
   std::vector<Cut> cuts_;               // per task of the old block
   std::vector<std::vector<int>> came_;  // per loop, by step: the task that brings the part
   std::vector<Done> done_;              // per loop
   BlockBuilder out_{in_.block.name, in_.block.num_in_ports};
 };
 
-BlockTemplate Finished(BlockTemplate cut, std::vector<CommSpec> outside, double corrected_bytes) {
-  cut.outside = std::move(outside);
-  cut.corrected_bytes = corrected_bytes;
-  return cut;
-}
-
 }  // namespace
 
-BlockTemplate OverlapProducts(BlockTemplate block, const DeviceMesh& mesh, bool gathers) {
-  std::vector<CommSpec> outside = block.outside;
-  const double corrected_bytes = block.corrected_bytes;
-  Cutter cutter(std::move(block), mesh);
-  cutter.PairProducts(gathers);
-  return Finished(cutter.Run(), std::move(outside), corrected_bytes);
-}
-
-BlockTemplate RunLoops(BlockTemplate block, const DeviceMesh& mesh) {
+BlockTemplate RunLoops(BlockTemplate block) {
   if (block.loops.empty()) return block;
-  std::vector<CommSpec> outside = block.outside;
-  const double corrected_bytes = block.corrected_bytes;
-  return Finished(Cutter(std::move(block), mesh).Run(), std::move(outside), corrected_bytes);
+  return Cutter(std::move(block)).Run();
 }
 
 }  // namespace plancast

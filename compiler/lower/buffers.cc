@@ -120,8 +120,9 @@ std::vector<double> SharesThere(const BodyPlan& plan) {
   for (const std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
     for (const PlanStep& step : *steps) {
       if (step.loop < 0 || step.kind != PlanStep::Kind::kRelayout) continue;
-      if (plan.loops[step.loop].in_parts) continue;
-      const double pieces = static_cast<double>(plan.loops[step.loop].pieces);
+      const CommLoop& loop = plan.loops[step.loop];
+      if (loop.in_parts || !loop.comes.whole() || !loop.leaves.whole()) continue;
+      const double pieces = static_cast<double>(loop.pieces);
       shares[step.into_loop ? step.outputs[0] : step.inputs[0]] = std::min(1.0, 2 / pieces);
     }
   }

@@ -38,9 +38,7 @@ struct BlockTemplate {
   // Ops that run part by part beside what brings and takes their parts (comm_loops.h), as tasks
   // that are still whole: RunLoops (loop_tasks.h) cuts them.
   struct Loop {
-    int64_t pieces = 1;
-    bool turns = false, in_parts = false, skewed = false;
-    std::vector<int> turns_over;                   // CommLoop::turns_over
+    CommLoop how;
     std::vector<int> gathers, scatters;            // tasks
     std::vector<int> op;                           // tasks, in order
     std::vector<std::vector<KernelSpec>> kernels;  // of each part, in place of these

@@ -103,10 +103,8 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     const bool scatters = r.kind == CollectiveKind::kReduceScatter;
     const bool apart =
         PartsLieApart(*context.mesh, facts.shape, gathers ? source : r.after, r.axes);
-    const bool in_parts = gathers ? step.part != Part::kRecompute && GathersInParts(context)
-                                  : step.part == Part::kForward && context.products_take_parts;
     const bool copies = context.profile->kernels.first_dim_collectives && purpose == Purpose::kTp &&
-                        (gathers || scatters) && apart && !in_parts && step.loop < 0;
+                        (gathers || scatters) && apart && step.loop < 0;
     const double share = gathers ? quantized_share : 1;
     CommSpec comm;
     comm.kind = r.kind;

@@ -29,7 +29,7 @@ double GatheredShare(const LowerContext& context) {
 
 bool GathersInParts(const LowerContext& context) {
   const bool quantizes = ElementBytes(context.dtype) < ElementBytes(StorageType(context.dtype));
-  return context.products_take_parts && (!quantizes || GatheredShare(context) < 1);
+  return !quantizes || GatheredShare(context) < 1;
 }
 
 Readers ReadersOf(const LowerContext& context, const BodyPlan& plan,

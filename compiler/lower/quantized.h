@@ -21,7 +21,7 @@ double QuantizedShare(const LowerContext& context);
 // The same of what is gathered over tp in that type, kept so or not.
 double GatheredShare(const LowerContext& context);
 
-// Whether gathers of tensor parallelism run in parts alongside the products that read them:
+// Whether gathers of tensor parallelism may run in parts alongside the products that read them:
 // not where these quantise what has been gathered in 16 bits.
 bool GathersInParts(const LowerContext& context);
 

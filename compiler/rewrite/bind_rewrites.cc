@@ -267,9 +267,8 @@ class Binder {
   bool IsGiven(int op) const {
     const OpNode& node = body_.ops[op];
     const std::vector<Statement>& statements = node.rule->statements();
-    return node.inputs.size() == 1 && statements.size() == 1 && statements[0].where.empty() &&
-           statements[0].combine == Combine::kAssign &&
-           statements[0].value.kind() == ExprKind::kElement &&
+    return node.inputs.size() == 1 && statements.size() == 1 &&
+           IsRenaming(*node.rule, statements[0]) &&
            body_.tensors[node.inputs[0]].kind == TensorInfo::Kind::kInput;
   }
 

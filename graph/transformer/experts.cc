@@ -32,7 +32,34 @@ int Gate(const ExpertsConfig& experts, BodyWriter& body, int x) {
                   dims);
 }
 
-int RoutedExperts(const Drawing& drawing, BodyWriter& body, int x, int gate) {
+// A shared expert that runs beside the exchange of tokens, half by half; of none nothing.
+class SharedBeside {
+ public:
+  SharedBeside(const Drawing& drawing, BodyWriter& body, int x)
+      : drawing_(drawing),
+        body_(body),
+        x_(x),
+        runs_(drawing.choices.shared_experts_beside && drawing.config.experts.shared > 0) {}
+
+  void BehindDispatch() {
+    if (runs_) y_ = DrawUpToActivation(drawing_, body_, kShared, kSharedFfn, x_);
+  }
+  void BeforeCombination() {
+    if (runs_) y_ = DrawBehindActivation(body_, kShared, kSharedFfn, y_);
+  }
+  // What it makes, or, if it has not run, what it makes behind the routed experts.
+  int Result() { return runs_ ? y_ : DrawFeedForward(drawing_, body_, kShared, kSharedFfn, x_); }
+
+ private:
+  static constexpr char kShared[] = "mlp.shared", kSharedFfn[] = "shared_ffn";
+  const Drawing& drawing_;
+  BodyWriter& body_;
+  const int x_;
+  const bool runs_;
+  int y_ = -1;
+};
+
+int RoutedExperts(const Drawing& drawing, BodyWriter& body, int x, int gate, SharedBeside* shared) {
   const TransformerConfig& config = drawing.config;
   const bool weigh_early = drawing.choices.experts_weigh_activations;
   const FactorDims dims = {{"e", "experts"}, {"r", "slots"}, {"f", "expert_ffn"}};
@@ -40,6 +67,7 @@ int RoutedExperts(const Drawing& drawing, BodyWriter& body, int x, int gate) {
   int d = body.Op1("mlp.dispatch", "moe_dispatch", {x, at}, dims);
   int weight = gate;
   if (weigh_early) weight = body.Op1("mlp.weights", "moe_dispatch_weights", {gate, at}, dims);
+  shared->BehindDispatch();
   const int64_t ranks = drawing.choices.experts_sorted_over;
   const bool sort = ranks > 1 && config.experts.count > ranks;
   if (sort) d = body.Op1("mlp.experts.sort", "expert_sort", {d}, dims);
@@ -63,6 +91,7 @@ int RoutedExperts(const Drawing& drawing, BodyWriter& body, int x, int gate) {
             : body.Op1("mlp.experts.fc2_bias", "expert_bias_add", {y}, dims);
   }
   if (sort) y = body.Op1("mlp.experts.unsort", "expert_sort", {y}, dims);
+  shared->BeforeCombination();
   if (weigh_early) return body.Op1("mlp.combine", "moe_gather", {y, at}, dims);
   return body.Op1("mlp.combine", "moe_combine", {y, gate, at}, dims);
 }
@@ -71,9 +100,11 @@ int RoutedExperts(const Drawing& drawing, BodyWriter& body, int x, int gate) {
 
 int DrawExperts(const Drawing& drawing, BodyWriter& body, int x) {
   const ExpertsConfig& experts = drawing.config.experts;
-  const int routed = RoutedExperts(drawing, body, x, Gate(experts, body, x));
+  SharedBeside beside(drawing, body, x);
+  const int gate = Gate(experts, body, x);
+  const int routed = RoutedExperts(drawing, body, x, gate, &beside);
   if (experts.shared == 0) return routed;
-  int shared = DrawFeedForward(drawing, body, "mlp.shared", "shared_ffn", x);
+  int shared = beside.Result();
   if (experts.shared_gate) {
     const int weight = body.Op1("mlp.shared.gate", "shared_expert_gate", {x});
     shared = body.Op1("mlp.shared.scale", "shared_expert_scale", {shared, weight});

@@ -4,8 +4,8 @@
 
 namespace plancast {
 
-int DrawFeedForward(const Drawing& drawing, BodyWriter& body, absl::string_view prefix,
-                    absl::string_view ffn, int x) {
+int DrawUpToActivation(const Drawing& drawing, BodyWriter& body, absl::string_view prefix,
+                       absl::string_view ffn, int x) {
   const TransformerConfig& config = drawing.config;
   const auto name = [&](absl::string_view suffix) { return absl::StrCat(prefix, ".", suffix); };
   std::vector<int> wide;
@@ -21,7 +21,16 @@ int DrawFeedForward(const Drawing& drawing, BodyWriter& body, absl::string_view 
   }
   const int y = drawing.Activation(body, name("act"), wide, ffn);
   body.Fusion("");
-  return body.Op1(name("fc2"), "linear", {y}, {{"k", ffn}});
+  return y;
+}
+
+int DrawBehindActivation(BodyWriter& body, absl::string_view prefix, absl::string_view ffn, int y) {
+  return body.Op1(absl::StrCat(prefix, ".fc2"), "linear", {y}, {{"k", ffn}});
+}
+
+int DrawFeedForward(const Drawing& drawing, BodyWriter& body, absl::string_view prefix,
+                    absl::string_view ffn, int x) {
+  return DrawBehindActivation(body, prefix, ffn, DrawUpToActivation(drawing, body, prefix, ffn, x));
 }
 
 }  // namespace plancast

@@ -12,6 +12,11 @@ namespace plancast {
 int DrawFeedForward(const Drawing& drawing, BodyWriter& body, absl::string_view prefix,
                     absl::string_view ffn, int x);
 
+// The same in two, where ops of others stand between: up to the activation, and what follows it.
+int DrawUpToActivation(const Drawing& drawing, BodyWriter& body, absl::string_view prefix,
+                       absl::string_view ffn, int x);
+int DrawBehindActivation(BodyWriter& body, absl::string_view prefix, absl::string_view ffn, int y);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_GRAPH_TRANSFORMER_FEED_FORWARD_H_

@@ -16,6 +16,8 @@ struct TransformerChoices {
   // Above 1: experts lie on so many ranks, and where a rank has several of them,
   // kernels put tokens in their order after they have come, and back before they go.
   int64_t experts_sorted_over = 0;
+  // Shared experts run while tokens are sent to theirs and come back; else behind the others.
+  bool shared_experts_beside = false;
 };
 
 }  // namespace plancast

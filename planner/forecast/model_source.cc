@@ -23,6 +23,7 @@ class Transformer : public ModelSource {
     transformer.vocab_multiple = std::max<int64_t>(1, choices.vocab_pad_multiple);
     transformer.experts_weigh_activations = choices.experts_weigh_activations;
     transformer.experts_sorted_over = choices.experts_sorted_over;
+    transformer.shared_experts_beside = choices.shared_experts_beside;
     return BuildTransformer(config_, transformer);
   }
   const std::string& name() const override { return config_.name; }

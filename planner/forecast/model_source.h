@@ -19,6 +19,7 @@ struct GraphChoices {
   int64_t vocab_pad_multiple = 0;  // already times tp; 0 or 1: not padded
   bool experts_weigh_activations = false;
   int64_t experts_sorted_over = 0;  // ranks, where the software sorts tokens by expert
+  bool shared_experts_beside = false;
 };
 
 // A model of which graphs can be drawn: a transformer family member or a graph

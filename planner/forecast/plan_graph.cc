@@ -226,11 +226,12 @@ absl::StatusOr<PlanGraph> DrawFor(const Job& job, const ShortForm& form, Session
       job.profile.kernels.vocab_pad_multiple * std::max<int64_t>(1, form.tp.value_or(1));
   choices.experts_weigh_activations = job.profile.experts.weigh_activations;
   if (job.profile.experts.sort_tokens) choices.experts_sorted_over = form.ep.value_or(1);
+  choices.shared_experts_beside = job.profile.experts.shared_beside && form.ep.value_or(1) > 1;
   PlanGraph plan;
-  plan.graph_key =
-      absl::StrCat("graph|", job.model->key(), "|", static_cast<int>(choices.attention), "|",
-                   choices.dropout, "|", choices.vocab_pad_multiple, "|",
-                   choices.experts_weigh_activations, "|", choices.experts_sorted_over);
+  plan.graph_key = absl::StrCat(
+      "graph|", job.model->key(), "|", static_cast<int>(choices.attention), "|", choices.dropout,
+      "|", choices.vocab_pad_multiple, "|", choices.experts_weigh_activations, "|",
+      choices.experts_sorted_over, "|", choices.shared_experts_beside);
   ASSIGN_OR_RETURN(plan.graph, session.Memo<ModelGraph>(plan.graph_key,
                                                         [&] { return job.model->Draw(choices); }));
   if (job.strategy.JoinsOps()) {

@@ -355,5 +355,29 @@ INSTANTIATE_TEST_SUITE_P(Presets, LawsTest, ::testing::ValuesIn(MachinePresetNam
                            return name;
                          });
 
+TEST(RealiseTest, CopyEnginesSendInsideOfANode) {
+  const Machine machine = Made("dgx-h100:2");
+  CollectivePolicy copy;
+  copy.algorithm = "copy";
+  const int64_t bytes = int64_t{1} << 26;
+  const RealisedCollective sent =
+      Realised(machine, {0, {{8, 1}}}, CollectiveKind::kPermute, bytes, copy);
+  EXPECT_TRUE(sent.uses_no_sms);
+  EXPECT_EQ(sent.channels, 0);
+  EXPECT_EQ(sent.sm_fraction, 0);
+  // 371 of 450 GB/s, 2.6 us (collectives/data/copies.textproto, links.textproto).
+  const double expected = 2.6e-6 + static_cast<double>(bytes) / (0.825 * 450e9);
+  EXPECT_NEAR(AloneTime(machine, sent) * 1e-12, expected, 1e-3 * expected);
+  // Kernels do what is not asked for, and what no copy reaches.
+  const GroupPattern across = {0, {{2, 8}}};
+  const RealisedCollective plain =
+      Realised(machine, {0, {{8, 1}}}, CollectiveKind::kPermute, bytes);
+  EXPECT_EQ(plain.algorithm, "direct");
+  EXPECT_FALSE(plain.uses_no_sms);
+  EXPECT_GT(AloneTime(machine, plain), AloneTime(machine, sent));
+  EXPECT_EQ(AloneTime(machine, Realised(machine, across, CollectiveKind::kPermute, bytes, copy)),
+            AloneTime(machine, Realised(machine, across, CollectiveKind::kPermute, bytes)));
+}
+
 }  // namespace
 }  // namespace plancast

@@ -60,6 +60,47 @@ def test_unlike_loads_take_longer() -> None:
         predict(pc.Strategy.parse("ep=8").load("experts", [1, 2]))
 
 
+def test_tokens_come_in_pieces_beside_products() -> None:
+    def exposed(pieces: int) -> float:
+        tree = pc.Strategy.parse("dp=16,ep=8,mb=1")
+        for product in ("fc1", "fc2") if pieces else ():
+            tree[f"layers.*.mlp.experts.{product}"].communicate(pieces={"r": pieces})
+        return predict(tree).breakdown()["exposed_ep"]
+
+    assert exposed(4) < exposed(2) < exposed(0)
+    assert exposed(4) > exposed(0) / 4  # what comes first, and what goes last
+
+
+def _beside(profile: str) -> float:
+    """Seconds of the first token exchange during which a shared expert runs."""
+    model = pc.Model.from_config(
+        name="tiny-shared",
+        layers=2,
+        hidden=2048,
+        heads=16,
+        experts=8,
+        topk=2,
+        moe_ffn=4096,
+        shared_experts=1,
+        vocab=1024,
+        seq=4096,
+        mlp="swiglu",
+        norm="rmsnorm",
+        position="rope",
+    )
+    plan = pc.Strategy.parse("dp=16,ep=8,mb=1")
+    forecast = pc.predict(model, MACHINE, plan, batch=16, profile=profile, timeline=True)
+    spans = [(p.name, p.start_s, p.end_s) for p in forecast.timeline()]
+    sent = next(s for s in spans if s[0] == "all_to_all mlp.dispatch.d")
+    shared = [s for s in spans if s[0] == "mlp.shared.fc1"]
+    return sum(max(0, min(e, sent[2]) - max(b, sent[1])) for _, b, e in shared)
+
+
+def test_shared_experts_run_beside_the_exchange_where_software_does_so() -> None:
+    assert _beside("megatron-bridge") > 0
+    assert _beside("megatron-bridge-flex") == _beside("megatron-core") == 0
+
+
 @pytest.mark.parametrize(
     ("plan", "message"),
     [

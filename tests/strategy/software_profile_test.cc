@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "tests/testing/status_matchers.h"
@@ -119,6 +120,31 @@ TEST(SoftwareProfileTest, OfSeveralThingsAroundAnOpTheLastCounts) {
   EXPECT_FALSE(own.kernels.extra.at("softmax").fp32);
   EXPECT_TRUE(own.kernels.extra.at("attention_dropout").fp32);
   EXPECT_NE(own.StructureKey(), base.StructureKey());
+}
+
+TEST(SoftwareProfileTest, TransportsOfTensorParallelismAreData) {
+  using Way = PartTransport::Way;
+  const auto with = [](absl::string_view transports) {
+    return ParseSoftwareProfile(
+        absl::StrCat("name: \"mine\" like: \"megatron-core\" tp_transports { ", transports, " }"),
+        "mine");
+  };
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile base, FindSoftwareProfile("megatron-core"));
+  EXPECT_EQ(base.kernels.tp_transports.gather.way, Way::kRing);
+  EXPECT_EQ(base.kernels.tp_transports.scatter.pieces, 4);
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile own,
+                       with("quantized_scatter { way: \"peers\" copy_engines: true }"));
+  EXPECT_TRUE(own.kernels.tp_transports.gather.copy_engines);
+  EXPECT_EQ(own.For(DType::kBf16, Schedule::kNone).kernels.tp_transports.scatter.way,
+            Way::kCollective);
+  EXPECT_EQ(own.For(DType::kFp8, Schedule::kNone).kernels.tp_transports.scatter.way, Way::kPeers);
+  EXPECT_NE(own.StructureKey(), base.StructureKey());
+  const auto code = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(with("gather { way: \"bus\" }").status(), StatusIs(code, HasSubstr("way is `bus`")));
+  EXPECT_THAT(with("scatter { way: \"peers\" }").status(),
+              StatusIs(code, HasSubstr("tp_transports.scatter")));  // with the 4 pieces of its like
+  EXPECT_THAT(with("scatter { copy_engines: true }").status(),
+              StatusIs(code, HasSubstr("they send from rank to rank")));
 }
 
 TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {

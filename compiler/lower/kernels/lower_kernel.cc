@@ -318,8 +318,7 @@ class KernelWork {
   }
 
   void AddProducts(const OpRule& rule, const OpWork& work, const std::vector<int64_t>& extents) {
-    const bool separate = !context_.products_take_parts &&
-                          context_.profile->kernels.separate_products.count(OwnRule(rule)) > 0;
+    const bool separate = context_.profile->kernels.separate_products.count(OwnRule(rule)) > 0;
     for (const Contraction& c : work.contractions) {
       const Statement& statement = rule.statements()[c.statement];
       Product product{c, SummedInto(rule, statement.target), TensorsOf(statement.value),

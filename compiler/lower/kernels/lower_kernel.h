@@ -25,8 +25,6 @@ struct LowerContext {
   const SoftwareProfile* profile = nullptr;
   DType dtype = DType::kBf16;
   const RoutedLoad* load = nullptr;  // null: all alike
-  // Gathers and scatters of tensor parallelism run in parts alongside their products.
-  bool products_take_parts = false;
   // Gradients of weights are a pass of their own (SplitBackward).
   bool splits_backward = false;
   // The axis of which the body's results are summed by others (BlockTemplate::outside); -1: none.

@@ -10,6 +10,7 @@
 #include "executor/executor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/moe_layer.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/status_matchers.h"
 
@@ -130,6 +131,53 @@ TEST(CommLoopsTest, ResultsLeaveInPieces) {
   ASSERT_EQ(kernels.size(), 8);
   for (const KernelSpec& kernel : kernels) EXPECT_EQ(kernel.m, kSamples * kSeq / 8);
   EXPECT_THAT(plan(7).Compile().status().message(), HasSubstr("do not divide into 7 pieces"));
+}
+
+// Experts over four ranks whose tokens come, and go back, in pieces of the slots that they have.
+TEST(CommLoopsTest, TokensComeToTheirExpertsInPieces) {
+  const MoeSizes sizes{64};
+  const auto plan = [&](int64_t pieces) {
+    PlanUnderTest plan(sizes.Dims());
+    BodyWriter& body = plan.Segment("layers", 2);
+    body.OutPort(WriteMoeLayer(body, body.InPort("x", {"batch", "seq", "hidden"})));
+    plan.Dp(4).Ep(4).MicroBatches(1, 1);
+    for (const char* path : {"layers.*.mlp.experts.fc1", "layers.*.mlp.experts.fc2"}) {
+      if (pieces == 0) continue;
+      LoopDirective& loop = (*plan.tree().Node(path))->loop;
+      loop.pieces["r"] = pieces;
+      EXPECT_OK(loop.Settle());
+    }
+    return plan;
+  };
+  const ExecutionGraph whole = Compiled(plan(0)), parts = Compiled(plan(4));
+  for (const char* name : {"layers.F", "layers.B"}) {
+    const auto before = SentIn(whole, name)[CollectiveKind::kAllToAll];
+    const auto after = SentIn(parts, name)[CollectiveKind::kAllToAll];
+    ASSERT_EQ(before.size(), 2) << name;
+    ASSERT_EQ(after.size(), 8) << name;
+    EXPECT_THAT(after, Each(before[0] / 4)) << name;
+  }
+  EXPECT_EQ(KernelsLabelled(parts, "layers.F", "mlp.experts.fc1").size(), 4);
+  EXPECT_EQ(KernelsLabelled(parts, "layers.F", "mlp.experts.fc2").size(), 4);
+  // A product waits for its own piece, a piece for none but what it is of.
+  const Block& block = BlockNamed(parts, "layers.F");
+  std::vector<int> came, made;
+  for (int t = 0; t < block.size(); ++t) {
+    if (block.label[t] == "all_to_all mlp.dispatch.d") came.push_back(t);
+    if (block.label[t] == "mlp.experts.fc1") made.push_back(t);
+  }
+  ASSERT_EQ(came.size(), 4);
+  for (int i = 0; i < 4; ++i) {
+    const auto begin = block.deps.begin() + block.dep_begin[made[i]];
+    const std::vector<int> deps(begin, block.deps.begin() + block.dep_begin[made[i] + 1]);
+    EXPECT_THAT(deps, ::testing::Contains(came[i]));
+    for (int later = i + 1; later < 4; ++later) {
+      EXPECT_THAT(deps, ::testing::Not(::testing::Contains(came[later])));
+    }
+  }
+  RuntimeParams params;
+  EXPECT_EQ(ReplayMemory(parts, params)[0].allocated, ReplayMemory(whole, params)[0].allocated);
+  EXPECT_THAT(plan(3).Compile().status().message(), HasSubstr("nothing that is read there"));
 }
 
 TEST(CommLoopsTest, WhatIsReadWholeIsNotTakenInPartByPart) {

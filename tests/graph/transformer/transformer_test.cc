@@ -285,6 +285,24 @@ TEST(TransformerTest, WeightsOfTokensMayGoToTheExperts) {
   EXPECT_THAT(Ops(sorted, 1), HasSubstr("mlp.experts.unsort:expert_sort mlp.combine:moe_gather"));
 }
 
+TEST(TransformerTest, SharedExpertsMayRunBesideTheExchange) {
+  TransformerConfig config = Experts();
+  config.experts.shared = 1;
+  TransformerChoices choices;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph behind, BuildTransformer(config, choices));
+  EXPECT_THAT(Ops(behind, 1), HasSubstr("mlp.combine:moe_combine mlp.shared.fc1:gated_linear "
+                                        "mlp.shared.act:swiglu mlp.shared.fc2:linear "
+                                        "mlp.shared.join:residual_add"));
+  choices.shared_experts_beside = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph beside, BuildTransformer(config, choices));
+  EXPECT_THAT(Ops(beside, 1),
+              HasSubstr("mlp.dispatch:moe_dispatch mlp.shared.fc1:gated_linear "
+                        "mlp.shared.act:swiglu mlp.experts.fc1:expert_gated_linear "
+                        "mlp.experts.act:expert_swiglu mlp.experts.fc2:expert_linear "
+                        "mlp.shared.fc2:linear mlp.combine:moe_combine "
+                        "mlp.shared.join:residual_add"));
+}
+
 TEST(TransformerTest, ASentenceHeadReadsTheFirstToken) {
   TransformerConfig config = Gpt();
   config.bidirectional = config.post_norm = config.sentence_head = true;
