@@ -39,6 +39,10 @@ bool OverlapsProducts(const PlanOptions& options) {
   return options.overlap.count(Overlap::kTp) > 0 && options.tp > 1 && options.sp;
 }
 
+bool HidesContext(const PlanOptions& options) {
+  return options.overlap.count(Overlap::kCp) > 0 && options.cp > 1;
+}
+
 std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request,
                     bool any_dp, const std::string& text) {
   const ModelGraph& graph = bound.graph;
@@ -56,10 +60,16 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
   }
   absl::StrAppend(
       &key, request.options->ep, ",", request.options->expert_tp(), ",",
-      OverlapsProducts(*request.options), ",", request.options->splits_backward() ? "split," : "",
+      OverlapsProducts(*request.options), ",", HidesContext(*request.options) ? "cp," : "",
+      request.options->splits_backward() ? "split," : "",
       request.options->spreads_vocabulary() ? kVocabParallelNames[request.options->vocab_parallel]
                                             : "");
   absl::StrAppend(&key, absl::StrJoin(bound.load.skew.loads, "+"), ",");
+  if (!graph.documents.empty()) {  // the work of the busiest depends on who has which
+    const PlanOptions& o = *request.options;
+    absl::StrAppend(&key, "documents:", absl::StrJoin(graph.documents, "+"), "/", o.dp, "/", o.cp,
+                    "/", o.micro_batch, "/", o.micro_batches, "/", static_cast<int>(o.cp_type), ",");
+  }
   const int64_t dp = std::max<int64_t>(request.options->dp, 1);
   for (const ModelDim& dim : graph.dims) {
     absl::StrAppend(&key, dim.name, ":", dim.name == "batch" ? dim.size / dp : dim.size, ",");

@@ -32,6 +32,8 @@ std::string LayoutsKey(const std::vector<Layout>& layouts, const DeviceMesh& mes
 
 // Gathers and scatters of sequence parallelism run alongside their products.
 bool OverlapsProducts(const PlanOptions& options);
+// Steps of rings over cp do not wait for what is sent beside them, whatever the software does.
+bool HidesContext(const PlanOptions& options);
 
 }  // namespace plancast
 

@@ -21,6 +21,7 @@
 #include "compiler/data_ranks.h"
 #include "compiler/loops/comm_loops.h"
 #include "compiler/loops/loop_tasks.h"
+#include "compiler/lower/kernels/by_document.h"
 #include "compiler/lower/body_state.h"
 #include "compiler/lower/op_memory.h"
 #include "compiler/lower/quantized.h"
@@ -278,6 +279,8 @@ class BodyCompilation {
                          bound_.load.empty() ? nullptr : &bound_.load,
                          OverlapsProducts(*request_.options),
                          request_.options->splits_backward()};
+    context.hides_context = HidesContext(*request_.options);
+    context.documents = DealOf(*request_.options);
     LeaveSumsOut(segment, &context);
     compiled.state =
         SummariseState(bound_.graph, bound_.mesh, BodyOf(b), compiled.plan, *request_.profile);

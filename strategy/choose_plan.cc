@@ -393,6 +393,13 @@ void Chooser::ChooseRest() {
     if (!form_.overlap.empty()) Note("overlap=param has no effect with zero=0");
     o_.overlap.erase(Overlap::kParam);
   }
+  if (o_.overlap.count(Overlap::kCp) > 0) {
+    const std::string idle = IdleContextOverlap(o_, profile_);
+    if (!idle.empty()) {
+      if (!form_.overlap.empty()) Note("overlap=cp has no effect", idle);
+      o_.overlap.erase(Overlap::kCp);
+    }
+  }
   o_.bucket_bytes = form_.bucket_bytes.value_or(profile_.data_parallel.bucket_bytes);
 }
 

@@ -1,6 +1,7 @@
 #include "compiler/loops/loop_tasks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -189,6 +190,7 @@ class Cutter {
   // message each.
   std::vector<CommSpec> PartsOf(const std::vector<int>& tasks, const BlockTemplate::Loop& loop,
                                 int64_t step) const {
+    const double wider = tasks == loop.scatters ? loop.wider_sums : loop.wider;
     std::vector<CommSpec> parts;
     for (const int t : tasks) {
       CommSpec comm = in_.comms[block_.spec[t]];
@@ -196,6 +198,7 @@ class Cutter {
         comm.kind = Turns(loop, comm) ? CollectiveKind::kPermute : CollectiveKind::kBroadcast;
       }
       comm.bytes = Share(comm.bytes, static_cast<int>(step), static_cast<int>(loop.pieces));
+      if (wider != 1) comm.bytes = std::llround(static_cast<double>(comm.bytes) * wider);
       const auto same = std::find_if(parts.begin(), parts.end(), [&](const CommSpec& known) {
         return known.axes == comm.axes && known.kind == comm.kind;
       });
@@ -220,9 +223,23 @@ class Cutter {
 
   // Parts leave as soon as the ones before them have come.
   void EmitGathers(const BlockTemplate::Loop& loop, std::vector<int>* came) {
-    const std::vector<int> deps = DepsOfAll(loop.gathers, {});
+    std::vector<int> deps = DepsOfAll(loop.gathers, {});
     const int t = loop.gathers[0];
     came->assign(loop.pieces, BlockBuilder::kNone);
+    for (int i = 0; i < loop.steps.packs; ++i) {
+      deps = {AddPack(PartsOf(loop.gathers, loop, 0), t, deps)};
+    }
+    if (loop.steps.gathers) {
+      std::vector<CommSpec> parts = PartsOf(loop.gathers, loop, 0);
+      for (CommSpec& comm : parts) {
+        comm.kind = CollectiveKind::kAllGather;
+        comm.bytes *= loop.pieces;
+        came->assign(loop.pieces, out_.AddComm(comm, block_.stream[t], block_.purpose[t],
+                                               block_.label[t], deps));
+      }
+      (*came)[0] = BlockBuilder::kNone;
+      return;
+    }
     for (int64_t i = 0; i < loop.pieces; ++i) {
       const int before = i > 0 ? (*came)[i - 1] : BlockBuilder::kNone;
       for (const CommSpec& comm : PartsOf(loop.gathers, loop, i)) {
@@ -235,6 +252,34 @@ class Cutter {
     }
   }
 
+  // A copy of what is about to be sent.
+  int AddPack(const std::vector<CommSpec>& parts, int t, const std::vector<int>& deps) {
+    KernelSpec pack;
+    pack.label = "part_copy";
+    for (const CommSpec& comm : parts) {
+      pack.read_bytes += static_cast<double>(comm.bytes);
+      pack.write_bytes += static_cast<double>(comm.bytes);
+    }
+    const int op = in_.loops[cuts_[t].loop].op[0];
+    pack.dtype = in_.kernels[block_.spec[op]].dtype;
+    return out_.AddKernel(pack, block_.purpose[op], block_.label[op], deps);
+  }
+
+  // What step `i` made is added to the sum that has come.
+  int AddSum(const BlockTemplate::Loop& loop, int64_t i, const std::vector<int>& deps) {
+    KernelSpec add;
+    add.label = "part_add";
+    add.dtype = loop.kernels[i].back().dtype;
+    for (const CommSpec& comm : PartsOf(loop.scatters, loop, i)) {
+      const double sent = static_cast<double>(comm.bytes);
+      const double made = sent * loop.wider / loop.wider_sums;
+      add.read_bytes += i > 0 ? made + sent : made;
+      add.write_bytes += sent;
+    }
+    const int t = loop.op[0];
+    return out_.AddKernel(add, block_.purpose[t], block_.label[t], deps);
+  }
+
   void EmitLoop(const BlockTemplate::Loop& loop, const std::vector<int>& came, Done* done) {
     const int t = loop.op[0];
     const std::vector<int> before = DepsOfAll(loop.gathers, {});
@@ -244,6 +289,10 @@ class Cutter {
     for (int64_t i = 0; i < loop.pieces; ++i) {
       std::vector<int> after = deps;
       if (!came.empty()) after.push_back(came[i]);
+      if (loop.steps.waits) {
+        if (!came.empty()) after.push_back(came[std::min(i + 1, loop.pieces - 1)]);
+        after.push_back(sum);
+      }
       int made = BlockBuilder::kNone;
       for (const KernelSpec& kernel : loop.kernels[i]) {
         made = out_.AddKernel(kernel, block_.purpose[t], block_.label[t], after);
@@ -256,17 +305,13 @@ class Cutter {
         continue;
       }
       // The sums of parts travel the other way round to who holds them.
-      if (i > 0) {
-        KernelSpec add;
-        add.label = "part_add";
-        add.dtype = loop.kernels[i].back().dtype;
-        for (const CommSpec& comm : PartsOf(loop.scatters, loop, i)) {
-          add.read_bytes += 2 * static_cast<double>(comm.bytes);
-          add.write_bytes += static_cast<double>(comm.bytes);
-        }
-        done->made = made = out_.AddKernel(add, block_.purpose[t], block_.label[t], {made, sum});
+      if (i > 0 || loop.wider_sums > loop.wider) made = AddSum(loop, i, {made, sum});
+      for (int pack = 0; pack < loop.steps.sum_packs; ++pack) {
+        made = AddPack(PartsOf(loop.scatters, loop, i), t, {made});
       }
-      sum = i + 1 < loop.pieces ? AddParts(loop.scatters, loop, i, {made}) : made;
+      done->made = made;
+      const bool sends = i + 1 < loop.pieces || loop.steps.returns_sums;
+      sum = sends ? AddParts(loop.scatters, loop, i, {made}) : made;
     }
   }
 
