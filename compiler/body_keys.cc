@@ -43,6 +43,12 @@ bool HidesContext(const PlanOptions& options) {
   return options.overlap.count(Overlap::kCp) > 0 && options.cp > 1;
 }
 
+std::string DealKey(const ModelGraph& graph, const PlanOptions& o) {
+  if (graph.documents.empty()) return "";
+  return absl::StrCat("documents:", absl::StrJoin(graph.documents, "+"), "/", o.dp, "/", o.cp, "/",
+                      o.micro_batch, "/", o.micro_batches, "/", kCpTypeNames[o.cp_type], ",");
+}
+
 std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request,
                     bool any_dp, const std::string& text) {
   const ModelGraph& graph = bound.graph;
@@ -65,11 +71,7 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
       request.options->spreads_vocabulary() ? kVocabParallelNames[request.options->vocab_parallel]
                                             : "");
   absl::StrAppend(&key, absl::StrJoin(bound.load.skew.loads, "+"), ",");
-  if (!graph.documents.empty()) {  // the work of the busiest depends on who has which
-    const PlanOptions& o = *request.options;
-    absl::StrAppend(&key, "documents:", absl::StrJoin(graph.documents, "+"), "/", o.dp, "/", o.cp,
-                    "/", o.micro_batch, "/", o.micro_batches, "/", static_cast<int>(o.cp_type), ",");
-  }
+  absl::StrAppend(&key, DealKey(graph, *request.options));
   const int64_t dp = std::max<int64_t>(request.options->dp, 1);
   for (const ModelDim& dim : graph.dims) {
     absl::StrAppend(&key, dim.name, ":", dim.name == "batch" ? dim.size / dp : dim.size, ",");

@@ -34,6 +34,8 @@ std::string LayoutsKey(const std::vector<Layout>& layouts, const DeviceMesh& mes
 bool OverlapsProducts(const PlanOptions& options);
 // Steps of rings over cp do not wait for what is sent beside them, whatever the software does.
 bool HidesContext(const PlanOptions& options);
+// Who gets which documents, on which the work of the busiest depends; empty: there are none.
+std::string DealKey(const ModelGraph& graph, const PlanOptions& options);
 
 }  // namespace plancast
 

@@ -461,7 +461,8 @@ std::string PlanKey(const CompileRequest& request, bool any_ranks) {
   std::string key = absl::StrCat(
       "bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
       request.profile->StructureKey(), "|", any_ranks, OverlapsProducts(options),
-      options.splits_backward() ? "|split|" : "|", MemoKey(BodyOptions(options, any_ranks, joins)),
+      options.splits_backward() ? "|split|" : "|", HidesContext(options) ? "cp|" : "",
+      DealKey(*request.graph, options), MemoKey(BodyOptions(options, any_ranks, joins)),
       MemoKey(ShardCuts(options)), "|", request.place.DebugString());
   if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
     absl::StrAppend(&key, "|", request.tree->ToJson());
@@ -480,7 +481,7 @@ absl::StatusOr<std::shared_ptr<const PlanBodies>> CompileBodies(const CompileReq
     ASSIGN_OR_RETURN(PlanBodies bodies, make());
     return std::make_shared<const PlanBodies>(std::move(bodies));
   }
-  const bool plain = IsPlain(request);
+  const bool plain = IsPlain(request) && request.graph->documents.empty();
   if (plain && request.options->dp == 1 && request.options->unit_layers == 1) {
     // As those of two data-parallel ranks that have nothing to say to each other.
     PlanOptions options = *request.options;

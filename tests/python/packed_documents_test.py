@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import statistics
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_the_slowest_of_data_parallel_ranks_decides() -> None:
 
 def test_gathers_are_less_even_than_rings() -> None:
     """A sequence in pieces, whatever documents it has, against documents in pieces."""
-    model = MODEL.with_documents([SEQ * 3 // 4] + [64] * (SEQ // 256))
+    model = MODEL.with_documents([SEQ * 3 // 8] + [64] * (SEQ * 5 // 8 // 64))
     plan = "dp=1,cp=8,zero=1,mb=1,recompute=full,cp_type="
     uneven = _time(model, plan + "allgather", 8) / _time(MODEL, plan + "allgather", 8)
     even = _time(model, plan + "ulysses", 8) / _time(MODEL, plan + "ulysses", 8)
@@ -89,7 +90,7 @@ def test_what_is_wrong_is_said(given: str | list[int], says: str) -> None:
 
 
 def test_models_without_causal_attention_are_refused() -> None:
-    with pytest.raises(pc.PlancastError, match="Leave `documents` out"):
+    with pytest.raises(ValueError, match="Leave `documents` out"):
         pc.Model.preset("bert-large").with_documents(128)
     with pytest.raises(pc.InputError, match="built by hand"):
         pc.Model.preset("resnet50").with_documents(128)
@@ -98,11 +99,12 @@ def test_models_without_causal_attention_are_refused() -> None:
 def test_the_command_line_takes_them(capsys: pytest.CaptureFixture[str]) -> None:
     base = ["predict", "-m", "llama3-8b", "--seq", str(SEQ), "-c", "dgx-h100:1", "--json"]
     base += ["-s", "dp=8,zero=3,mb=1,recompute=full", "--batch", "8"]
-    assert main(base) == 0
-    plain = capsys.readouterr().out
-    assert main([*base, "--documents", "16K"]) == 0
-    assert capsys.readouterr().out == plain
-    assert main([*base, "--documents", "1K"]) == 0
-    assert capsys.readouterr().out != plain
+
+    def iteration(*more: str) -> float:
+        assert main([*base, *more]) == 0
+        return float(json.loads(capsys.readouterr().out)["iteration_time_s"])
+
+    assert iteration("--documents", "16K") == iteration()
+    assert iteration("--documents", "1K") < iteration()
     assert main([*base, "--documents", "many"]) == 2
     assert "`many` is no length" in capsys.readouterr().err
