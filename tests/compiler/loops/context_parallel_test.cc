@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/plan_bodies.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/body/plan_oracle.h"
+#include "tests/compiler/body/check_bodies.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
@@ -287,15 +286,9 @@ TEST(ContextParallelTest, BodiesEqualOneDevice) {
     if (plan.options().tp > 1 && random() % 2) plan.Sp();
     if (random() % 3 == 0) plan.Recomputing(Recompute::kFull);
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", plan ", i, ": ", plan.tree().ToJson()));
-    Session session;
-    const auto compiled = CompileBodies(plan.Request(), session, nullptr);
-    ASSERT_TRUE(compiled.ok()) << compiled.status();
-    const BoundModel& bound = (*compiled)->bound;
-    for (size_t b = 0; b < bound.bodies.size() && !HasFailure(); ++b) {
-      const BodyPlan& body = (*compiled)->bodies[b]->plan;
-      EXPECT_EQ(PlanOracle(bound.graph, bound.mesh, bound.bodies[b], body, seed + i).Check(), "");
-      loops[type] += body.loops.size();
-    }
+    ASSERT_OK_AND_ASSIGN(const CheckedBodies checked, CheckBodies(plan.Request(), seed + i));
+    EXPECT_EQ(checked.wrong, "");
+    loops[type] += checked.loops;
   }
   EXPECT_GT(loops["ring"], 0);
   EXPECT_GT(loops["ring_zigzag"], 0);
