@@ -21,8 +21,8 @@
 #include "compiler/data_ranks.h"
 #include "compiler/loops/comm_loops.h"
 #include "compiler/loops/loop_tasks.h"
-#include "compiler/lower/kernels/by_document.h"
 #include "compiler/lower/body_state.h"
+#include "compiler/lower/kernels/by_document.h"
 #include "compiler/lower/op_memory.h"
 #include "compiler/lower/quantized.h"
 #include "compiler/rewrite/fuse_comms.h"
@@ -453,8 +453,7 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
   return options;
 }
 
-// Everything that the bodies of a plan depend on, short of the graph itself,
-// whose key the request gives. `any_ranks`: BodyOptions.
+// All that bodies depend on but the graph, whose key is given. `any_ranks`: BodyOptions.
 std::string PlanKey(const CompileRequest& request, bool any_ranks) {
   const PlanOptions& options = *request.options;
   const bool joins = options.unit_layers > 1 || request.tree->SaysUnits();

@@ -7,8 +7,8 @@
 namespace plancast {
 
 // Documents that sequences of `seq` tokens are packed from: one after another, in their order and
-// from the first again when all are used; one that reaches over the end of a sequence goes on in the
-// next, as a document of its own. A causal mask by document lets a query read keys of its own
+// from the first again when all are used; one that reaches over the end of a sequence goes on in
+// the next, as a document of its own. A causal mask by document lets a query read keys of its own
 // document alone.
 inline constexpr int64_t kMostDocumentTokens = 100'000'000;
 inline constexpr int64_t kMostDocuments = 100'000;
@@ -20,8 +20,8 @@ enum class DocumentCut : uint8_t {
   kZigzag,  // the sequence, a piece of both its halves each
 };
 
-// Who gets which sequences: in each of `steps` micro-batches one run of `samples` sequences for each
-// of `replicas`, in order; each sequence is shared by `ranks`. All of them positive.
+// Who gets which sequences: in each of `steps` micro-batches one run of `samples` sequences for
+// each of `replicas`, in order; each sequence is shared by `ranks`. All of them positive.
 struct DocumentDeal {
   int64_t replicas = 1, samples = 1, steps = 1, ranks = 1;
   DocumentCut cut = DocumentCut::kEvenly;

@@ -118,7 +118,8 @@ absl::Status CheckDocuments(const TransformerConfig& config) {
   }
   double tokens = 0;
   for (const int64_t length : config.documents) tokens += static_cast<double>(length);
-  const double each = static_cast<double>(config.seq) * static_cast<double>(config.documents.size());
+  const double each =
+      static_cast<double>(config.seq) * static_cast<double>(config.documents.size());
   if (each > tokens * static_cast<double>(kMostDocuments)) {
     return absl::InvalidArgumentError(absl::StrCat("sequences of ", config.seq,
                                                    " tokens are packed from more than ",

@@ -33,9 +33,9 @@ TEST(DefaultKernelCostModel, PrefersTheTileModelToTheRoofline) {
   EXPECT_EQ(cost.provenance.knowledge, Knowledge::kCalibrated);
 }
 
-// In a balanced ring a rank's later steps are all queries over half of the keys that come, or half of
-// the queries over all of them; the last rank has the first kind alone, whose results go over all its
-// queries. Bodies price that rank (docs/context_parallel.md): others take hardly longer.
+// In a balanced ring a rank's later steps are all queries over half of the keys that come, or half
+// of the queries over all of them; the last rank has the first kind alone, whose results go over
+// all its queries. Bodies price that rank (docs/context_parallel.md): others take hardly longer.
 TEST(DefaultKernelCostModel, TheLastRankOfABalancedRingIsAmongTheSlowest) {
   const auto model = DefaultKernelCostModel();
   for (const char* gpu : {"A100-SXM-80GB", "H100-SXM-80GB", "B200-SXM"}) {

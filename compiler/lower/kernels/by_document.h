@@ -11,8 +11,9 @@
 namespace plancast {
 
 // Who gets which sequences under a plan. Rings of both halves and all-to-alls give every rank of cp
-// the same of each document (Transformer Engine cuts each one in pieces, AttnFuncWithCPAndKVP2P with
-// qkv_format thd); gathers cut the sequence, whatever documents it has (Llama 3, section 3.3.2).
+// the same of each document (Transformer Engine cuts each one in pieces, AttnFuncWithCPAndKVP2P
+// with qkv_format thd); gathers cut the sequence, whatever documents it has (Llama 3,
+// section 3.3.2).
 DocumentDeal DealOf(const PlanOptions& options);
 
 // Fused causal attention over whole sequences becomes that over the documents they are packed from:

@@ -1,8 +1,8 @@
 // Whole bodies in the prime field: what devices do for a layer, relayouts included, equals what
 // one device does, whatever nodes split.
 
-#include "tests/compiler/body/check_bodies.h"
 #include "tests/compiler/body/plan_oracle.h"
+#include "tests/compiler/body/check_bodies.h"
 
 #include <random>
 #include <string>

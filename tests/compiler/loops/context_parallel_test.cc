@@ -189,6 +189,24 @@ TEST(ContextParallelTest, SoftwareSaysWhatStepsMoveInMemory) {
   EXPECT_EQ(moved["attention.repeat_kv"], 2 * own / 2 * (1 + 2) * 2);
 }
 
+// The most that tensors of a block take at once, beside what was there before.
+int64_t Peak(const ExecutionGraph& graph, absl::string_view name) {
+  int64_t now = 0, most = 0;
+  for (const MemoryEvent& event : BlockNamed(graph, name).memory) {
+    now += event.delta;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+TEST(ContextParallelTest, WhatIsGatheredAtOnceIsThereAtOnce) {
+  PlanUnderTest turning = AsTorch(8, false);
+  turning.profile().kernels.context_steps.gathers = false;
+  const ExecutionGraph parts = Compiled(std::move(turning)), whole = Compiled(AsTorch(8, false));
+  EXPECT_GE(Peak(whole, "layer.F"), Peak(parts, "layer.F"));
+  EXPECT_GT(Peak(whole, "layer.B"), Peak(parts, "layer.B"));
+}
+
 // Tasks that attention's kernels of a pass wait for, over cp.
 int AwaitedBy(const ExecutionGraph& graph, absl::string_view name) {
   const Block& block = BlockNamed(graph, name);
@@ -234,8 +252,8 @@ TEST(ContextParallelTest, DocumentsLeaveTheirOwnWork) {
         EXPECT_EQ(documents({kSeq}).DebugString(), Compiled(Cut(cp, type)).DebugString());
         // Equal ones: in proportion to the keys of a query.
         EXPECT_NEAR(Flops(documents({64}), pass), whole * 65 / (kSeq + 1), 1e-9 * whole);
-        for (const KernelSpec& kernel :
-             KernelsLabelled(documents({64}), pass, pass[6] == 'F' ? "attn.core" : "attn.core.bwd")) {
+        for (const KernelSpec& kernel : KernelsLabelled(
+                 documents({64}), pass, pass[6] == 'F' ? "attn.core" : "attn.core.bwd")) {
           if (kernel.family != KernelFamily::kAttention) continue;
           EXPECT_LE(kernel.q_len, 66) << type << cp;
           EXPECT_LE(kernel.kv_len, 66) << type << cp;

@@ -19,10 +19,8 @@ struct Sizes {
 
 // Projections of the sequence's parts around a scan. `cuts`: of the root over cp.
 PlanUnderTest Mixer(const Sizes& of, int64_t cp, const std::vector<std::string>& cuts) {
-  PlanUnderTest plan({{"seq", of.seq},
-                      {"hidden", of.hidden},
-                      {"channels", of.channels},
-                      {"states", of.states}});
+  PlanUnderTest plan(
+      {{"seq", of.seq}, {"hidden", of.hidden}, {"channels", of.channels}, {"states", of.states}});
   plan.MicroBatches(of.batch, 1).ByHand().Cp(cp).Split("", "cp", cuts);
   BodyWriter& body = plan.Segment("m");
   const int x = body.InPort("x", {"batch", "seq", "hidden"});
@@ -48,7 +46,6 @@ std::map<CollectiveKind, double> Received(const ExecutionGraph& graph, absl::str
   }
   return received;
 }
-
 
 TEST(ScanExchangeTest, ChannelsGoForPositionsAndBack) {
   const Sizes of;
