@@ -41,6 +41,16 @@ bool OverlapsProducts(const PlanOptions& options) {
 
 bool DelaysExperts(const PlanOptions& options) { return options.overlap.count(Overlap::kEp) > 0; }
 
+bool HidesContext(const PlanOptions& options) {
+  return options.overlap.count(Overlap::kCp) > 0 && options.cp > 1;
+}
+
+std::string DealKey(const ModelGraph& graph, const PlanOptions& o) {
+  if (graph.documents.empty()) return "";
+  return absl::StrCat("documents:", absl::StrJoin(graph.documents, "+"), "/", o.dp, "/", o.cp, "/",
+                      o.micro_batch, "/", o.micro_batches, "/", kCpTypeNames[o.cp_type], ",");
+}
+
 std::string BodyKey(const BoundModel& bound, const BoundBody& body, const CompileRequest& request,
                     bool any_dp, const std::string& text) {
   const ModelGraph& graph = bound.graph;
@@ -58,11 +68,13 @@ std::string BodyKey(const BoundModel& bound, const BoundBody& body, const Compil
   }
   absl::StrAppend(&key, request.options->ep, ",", request.options->expert_tp(), ",",
                   OverlapsProducts(*request.options), DelaysExperts(*request.options), ",",
+                  HidesContext(*request.options) ? "cp," : "",
                   request.options->splits_backward() ? "split," : "",
                   request.options->spreads_vocabulary()
                       ? kVocabParallelNames[request.options->vocab_parallel]
                       : "");
   absl::StrAppend(&key, absl::StrJoin(bound.load.skew.loads, "+"), ",");
+  absl::StrAppend(&key, DealKey(graph, *request.options));
   const int64_t dp = std::max<int64_t>(request.options->dp, 1);
   for (const ModelDim& dim : graph.dims) {
     absl::StrAppend(&key, dim.name, ":", dim.name == "batch" ? dim.size / dp : dim.size, ",");

@@ -36,6 +36,10 @@ bool OverlapsProducts(const PlanOptions& options);
 // Megatron-Bridge's recipes set delay_wgrad_compute with overlap_moe_expert_parallel_comm
 // (training/comm_overlap.py, MoE A2A overlap).
 bool DelaysExperts(const PlanOptions& options);
+// Steps of rings over cp do not wait for what is sent beside them, whatever the software does.
+bool HidesContext(const PlanOptions& options);
+// Who gets which documents, on which the work of the busiest depends; empty: there are none.
+std::string DealKey(const ModelGraph& graph, const PlanOptions& options);
 
 }  // namespace plancast
 

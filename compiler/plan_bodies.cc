@@ -23,6 +23,7 @@
 #include "compiler/loops/loop_tasks.h"
 #include "compiler/loops/product_loops.h"
 #include "compiler/lower/body_state.h"
+#include "compiler/lower/kernels/by_document.h"
 #include "compiler/lower/op_memory.h"
 #include "compiler/lower/quantized.h"
 #include "compiler/rewrite/fuse_comms.h"
@@ -273,6 +274,8 @@ class BodyCompilation {
                          request_.dtype,
                          bound_.load.empty() ? nullptr : &bound_.load,
                          request_.options->splits_backward()};
+    context.hides_context = HidesContext(*request_.options);
+    context.documents = DealOf(*request_.options);
     if (OverlapsProducts(*request_.options)) {
       TpTransports transports = request_.profile->kernels.tp_transports;
       if (!GathersInParts(context)) transports.gather = transports.gradient_gather = {};
@@ -448,8 +451,7 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
   return options;
 }
 
-// Everything that the bodies of a plan depend on, short of the graph itself,
-// whose key the request gives. `any_ranks`: BodyOptions.
+// All that bodies depend on but the graph, whose key is given. `any_ranks`: BodyOptions.
 std::string PlanKey(const CompileRequest& request, bool any_ranks) {
   const PlanOptions& options = *request.options;
   const bool joins = options.unit_layers > 1 || request.tree->SaysUnits();
@@ -457,6 +459,7 @@ std::string PlanKey(const CompileRequest& request, bool any_ranks) {
       absl::StrCat("bodies|", request.graph_key, "|", DTypeName(request.dtype), "|",
                    request.profile->StructureKey(), "|", any_ranks, OverlapsProducts(options),
                    DelaysExperts(options), options.splits_backward() ? "|split|" : "|",
+                   HidesContext(options) ? "cp|" : "", DealKey(*request.graph, options),
                    MemoKey(BodyOptions(options, any_ranks, joins)), MemoKey(ShardCuts(options)),
                    "|", request.place.DebugString());
   if (!request.tree->nodes().empty() || !request.tree->loads().empty()) {
@@ -476,7 +479,7 @@ absl::StatusOr<std::shared_ptr<const PlanBodies>> CompileBodies(const CompileReq
     ASSIGN_OR_RETURN(PlanBodies bodies, make());
     return std::make_shared<const PlanBodies>(std::move(bodies));
   }
-  const bool plain = IsPlain(request);
+  const bool plain = IsPlain(request) && request.graph->documents.empty();
   if (plain && request.options->dp == 1 && request.options->unit_layers == 1) {
     // As those of two data-parallel ranks that have nothing to say to each other.
     PlanOptions options = *request.options;

@@ -399,6 +399,13 @@ void Chooser::ChooseRest() {
                     : "one micro-batch: it hides exchanges of one beside work on another");
     o_.overlap.erase(Overlap::kEp);
   }
+  if (o_.overlap.count(Overlap::kCp) > 0) {
+    const std::string idle = IdleContextOverlap(o_, profile_);
+    if (!idle.empty()) {
+      if (!form_.overlap.empty()) Note("overlap=cp has no effect", idle);
+      o_.overlap.erase(Overlap::kCp);
+    }
+  }
   o_.bucket_bytes = form_.bucket_bytes.value_or(profile_.data_parallel.bucket_bytes);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/enum_names.h"
+#include "base/memo_key.h"
 
 namespace plancast {
 
@@ -39,6 +40,15 @@ struct ContextParallel {
   bool mirrored() const { return type != CpType::kRing && type != CpType::kUlysses; }
   // What axis `cp` cuts, as SplitDirective::Parse takes it.
   std::vector<std::string> Cuts() const;
+};
+
+// What software does in the steps of a ring over cp beside the kernels of attention; proto
+// ContextSteps documents the fields.
+struct ContextSteps {
+  bool gathers = false, waits = false, repeats_kv = false, fp32_sums = false, returns_sums = false;
+  int merge_passes = 1, packs = 0, sum_packs = 0;
+  PLANCAST_KEY_FIELDS(ContextSteps, gathers, waits, repeats_kv, fp32_sums, returns_sums,
+                      merge_passes, packs, sum_packs)
 };
 
 }  // namespace plancast

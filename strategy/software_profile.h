@@ -75,10 +75,11 @@ struct SoftwareProfile {
     bool first_dim_collectives = false;  // over tp; copies put parts of other dims in order
     int context_copies = 0;              // of what goes to and fro between heads and sequence
     TpTransports tp_transports;          // of what overlap=tp runs in parts
+    ContextSteps context_steps;          // of rings over cp
     PLANCAST_KEY_FIELDS(Kernels, fusions, fusions_16bit, eager, separate_products, whole_rules,
                         extra, attention, attention_kernel, vocab_pad_multiple, dropout, repeats_kv,
                         fuse_wgrad_accumulation, wgrad_overlaps_tp, reduces_each_product,
-                        first_dim_collectives, context_copies, tp_transports)
+                        first_dim_collectives, context_copies, tp_transports, context_steps)
   };
 
   // Types of storage and wire.

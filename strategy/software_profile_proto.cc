@@ -248,6 +248,23 @@ absl::Status TransportsFromProto(const proto::TpTransports& p, TpTransports* tra
   return absl::OkStatus();
 }
 
+absl::StatusOr<ContextSteps> StepsFromProto(const proto::ContextSteps& p) {
+  ContextSteps steps;
+  steps.gathers = p.gathers();
+  steps.waits = p.waits();
+  steps.repeats_kv = p.repeats_kv();
+  steps.fp32_sums = p.fp32_sums();
+  steps.returns_sums = p.returns_sums();
+  if (p.has_merge_passes()) steps.merge_passes = p.merge_passes();
+  steps.packs = p.packs();
+  steps.sum_packs = p.sum_packs();
+  const bool fit = steps.merge_passes >= 1 && steps.packs >= 0 && steps.sum_packs >= 0 &&
+                   std::max({steps.merge_passes, steps.packs, steps.sum_packs}) <= 100;
+  if (fit) return steps;
+  return absl::InvalidArgumentError(
+      "context_steps: merge_passes must be 1 to 100, packs and sum_packs 0 to 100.");
+}
+
 absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   RETURN_IF_ERROR(CheckFractions(p));
   SoftwareProfile profile;
@@ -344,6 +361,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   }
   profile.kernels.context_copies = p.context_copies();
   RETURN_IF_ERROR(TransportsFromProto(p.tp_transports(), &profile.kernels.tp_transports));
+  ASSIGN_OR_RETURN(profile.kernels.context_steps, StepsFromProto(p.context_steps()));
   profile.experts.weigh_activations = p.experts_weigh_activations();
   profile.experts.sort_tokens = p.experts_sort_tokens();
   profile.experts.dispatch_sends_once = p.dispatch_sends_once();

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "strategy/context_parallel.h"
 #include "strategy/plan_names.h"
 #include "strategy/schedule/schedule_word.h"
@@ -34,10 +35,15 @@ HomeDirective HomesOfPlan(const ShortForm& plan) {
 
 // The sequence is cut everywhere, and attention takes keys and values in as they go round.
 void SayContextParallel(const ShortForm& plan, Directives* root) {
-  const auto said = ContextParallel::Parse(plan.cp_type.value_or(""));
-  const ContextParallel cp = said.ok() ? *said : ContextParallel();
+  ContextParallel cp;  // of a plan that has not been chosen yet, where it does not say
+  if (plan.cp_type.has_value()) {
+    const auto said = ContextParallel::Parse(*plan.cp_type);
+    PLANCAST_CHECK_OK(said.status());  // texts have been read
+    cp = *said;
+  }
   const auto split = SplitDirective::Parse("cp", cp.Cuts());
-  if (split.ok()) root->SetSplit(*split);
+  PLANCAST_CHECK_OK(split.status());
+  root->SetSplit(*split);
   if (!cp.turns()) return;
   root->loop.communicate[LoopDirective::kAll] = "t";
   root->loop.rotate["t"] = {"cp"};

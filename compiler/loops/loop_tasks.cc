@@ -1,6 +1,7 @@
 #include "compiler/loops/loop_tasks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -132,12 +133,15 @@ class Cutter {
 
   // The parts of a loop's tensors that go together in one step: by the axes that they go over, one
   // message each. `by`: how the software moves them.
-  std::vector<CommSpec> PartsOf(const std::vector<int>& tasks, const CommLoop& loop,
+  std::vector<CommSpec> PartsOf(const std::vector<int>& tasks, const Loop& of,
                                 const PartTransport& by, int64_t step) const {
+    const CommLoop& loop = of.how;
+    const double wider = tasks == of.scatters ? of.wider_sums : of.wider;
     std::vector<CommSpec> parts;
     for (const int t : tasks) {
       CommSpec comm = in_.comms[block_.spec[t]];
       comm.bytes = Share(comm.bytes, step, loop.pieces);
+      if (wider != 1) comm.bytes = std::llround(static_cast<double>(comm.bytes) * wider);
       if (!loop.in_parts && by.way != Way::kCollective) {
         comm.kind = Turns(loop, comm) ? CollectiveKind::kPermute : CollectiveKind::kBroadcast;
         if (by.copy_engines) comm.policy = "copy";
@@ -165,14 +169,24 @@ class Cutter {
     const int t = loop.gathers[0];
     came->assign(loop.how.pieces, BlockBuilder::kNone);
     if (loop.how.comes.staged && !loop.op.empty()) {
-      const double own = BytesOf(PartsOf(loop.gathers, loop.how, loop.how.comes, 0));
+      const double own = BytesOf(PartsOf(loop.gathers, loop, loop.how.comes, 0));
       const DType dtype = in_.kernels[block_.spec[loop.op[0]]].dtype;
       (*came)[0] = AddPass(loop.op[0], "stage_part", dtype, own, own, deps);
       deps = {(*came)[0]};
     }
+    for (int i = 0; i < loop.steps.packs; ++i) deps = {Pack(loop, loop.gathers, 0, deps)};
+    if (loop.steps.gathers) {
+      for (CommSpec comm : PartsOf(loop.gathers, loop, loop.how.comes, 0)) {
+        comm.kind = CollectiveKind::kAllGather;
+        comm.bytes *= loop.how.pieces;
+        came->assign(loop.how.pieces, AddComm(t, comm, deps));
+      }
+      (*came)[0] = BlockBuilder::kNone;
+      return;
+    }
     for (int64_t i = 0; i < loop.how.pieces; ++i) {
       const int before = i > 0 ? (*came)[i - 1] : BlockBuilder::kNone;
-      for (const CommSpec& comm : PartsOf(loop.gathers, loop.how, loop.how.comes, i)) {
+      for (const CommSpec& comm : PartsOf(loop.gathers, loop, loop.how.comes, i)) {
         if (AtHand(loop.how, comm, i)) continue;
         const bool handed_on = Turns(loop.how, comm) && loop.how.comes.way != Way::kPeers;
         const bool waits = handed_on && before != BlockBuilder::kNone;
@@ -181,10 +195,18 @@ class Cutter {
     }
   }
 
+  // A copy of what is about to be sent.
+  int Pack(const Loop& loop, const std::vector<int>& tasks, int64_t step,
+           const std::vector<int>& deps) {
+    const double bytes = BytesOf(PartsOf(tasks, loop, {}, step));
+    const int op = loop.op[0];
+    return AddPass(op, "part_copy", in_.kernels[block_.spec[op]].dtype, bytes, bytes, deps);
+  }
+
   // Part `step` of what the loop makes, to where it goes.
   int Send(const Loop& loop, int64_t step, int made) {
     int last = BlockBuilder::kNone;
-    for (const CommSpec& comm : PartsOf(loop.scatters, loop.how, loop.how.leaves, step)) {
+    for (const CommSpec& comm : PartsOf(loop.scatters, loop, loop.how.leaves, step)) {
       last = AddComm(loop.scatters[0], comm, {made});
     }
     return last;
@@ -196,7 +218,7 @@ class Cutter {
     const int t = loop.op[0];
     const int64_t pieces = loop.how.pieces;
     const DType dtype = loop.kernels[i].back().dtype;
-    const auto part = [&] { return BytesOf(PartsOf(loop.scatters, loop.how, {}, i)); };
+    const auto part = [&] { return BytesOf(PartsOf(loop.scatters, loop, {}, i)); };
     const Way way = loop.how.leaves.way;
     if (loop.how.in_parts || way == Way::kCollective) {
       done->sent = Send(loop, i, done->made);
@@ -210,10 +232,16 @@ class Cutter {
       done->sent = AddPass(t, "part_sum", dtype, all * part(), part(), *sums);
     } else {
       // The sums of parts travel the other way round to who holds them.
-      if (i > 0) {
-        done->made = AddPass(t, "part_add", dtype, 2 * part(), part(), {done->made, done->sent});
+      if (i > 0 || loop.wider_sums > loop.wider) {
+        const double made = part() * loop.wider / loop.wider_sums;
+        done->made = AddPass(t, "part_add", dtype, i > 0 ? made + part() : made, part(),
+                             {done->made, done->sent});
       }
-      done->sent = i + 1 < pieces ? Send(loop, i, done->made) : done->made;
+      for (int pack = 0; pack < loop.steps.sum_packs; ++pack) {
+        done->made = Pack(loop, loop.scatters, i, {done->made});
+      }
+      const bool sends = i + 1 < pieces || loop.steps.returns_sums;
+      done->sent = sends ? Send(loop, i, done->made) : done->made;
     }
   }
 
@@ -226,6 +254,10 @@ class Cutter {
     for (int64_t i = 0; i < loop.how.pieces; ++i) {
       std::vector<int> after = deps;
       if (!came.empty()) after.push_back(came[i]);
+      if (loop.steps.waits) {
+        if (!came.empty()) after.push_back(came[std::min(i + 1, loop.how.pieces - 1)]);
+        after.push_back(done->sent);
+      }
       done->made = BlockBuilder::kNone;
       for (const KernelSpec& kernel : loop.kernels[i]) {
         done->made = AddKernel(t, kernel, after);

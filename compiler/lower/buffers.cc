@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "compiler/lower/kernels/loop_pieces.h"
 #include "graph/split/op_split.h"
 
 namespace plancast {
@@ -115,7 +116,7 @@ std::vector<bool> RegisterValues(const BodyPlan& plan, const LaunchGroups& group
 
 // Per value, how much of it is there at once: of tensors that a loop takes in or gives away part by
 // part the part at hand and the one on its way.
-std::vector<double> SharesThere(const BodyPlan& plan) {
+std::vector<double> SharesThere(const LowerContext& context, const BodyPlan& plan) {
   std::vector<double> shares(plan.values.size(), 1);
   for (const std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
     for (const PlanStep& step : *steps) {
@@ -123,7 +124,10 @@ std::vector<double> SharesThere(const BodyPlan& plan) {
       const CommLoop& loop = plan.loops[step.loop];
       if (loop.in_parts || !loop.comes.whole() || !loop.leaves.whole()) continue;
       const double pieces = static_cast<double>(loop.pieces);
-      shares[step.into_loop ? step.outputs[0] : step.inputs[0]] = std::min(1.0, 2 / pieces);
+      const bool at_once =
+          IsContextRing(context, loop) && context.profile->kernels.context_steps.gathers;
+      shares[step.into_loop ? step.outputs[0] : step.inputs[0]] =
+          step.into_loop && at_once ? 1.0 : std::min(1.0, 2 / pieces);
     }
   }
   return shares;
@@ -180,7 +184,7 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const L
   buffers.in_registers = RegisterValues(plan, groups, buffers.root);
   buffers.of_value.assign(plan.values.size(), -1);
   std::vector<int> buffer_of_root(plan.values.size(), -1);
-  const std::vector<double> shares = SharesThere(plan);
+  const std::vector<double> shares = SharesThere(context, plan);
   for (size_t v = 0; v < plan.values.size(); ++v) {
     const Value& value = plan.values[v];
     const TensorFacts facts = FactsOf(*context.graph, context.body(), value.ref);

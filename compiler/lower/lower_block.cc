@@ -12,6 +12,7 @@
 #include "compiler/body/split_backward.h"
 #include "compiler/lower/buffer_lives.h"
 #include "compiler/lower/buffers.h"
+#include "compiler/lower/describe_loop.h"
 #include "compiler/lower/fused_comms.h"
 #include "compiler/lower/inner_reduction.h"
 #include "compiler/lower/kernels/loop_pieces.h"
@@ -323,7 +324,7 @@ class PhaseLowering {
   BlockTemplate::Loop& NoteLoop(const PlanStep& step, int first) {
     const auto [known, inserted] = loops_.try_emplace({step.loop, step.piece}, loops_.size());
     BlockTemplate::Loop& loop = builder_.LoopAt(known->second);
-    loop.how = plan_.loops[step.loop];
+    DescribeLoop(context_, plan_, step, &loop);
     const bool op = step.kind == PlanStep::Kind::kOp;
     std::vector<int>& tasks = op ? loop.op : step.into_loop ? loop.gathers : loop.scatters;
     for (int task = first; task < builder_.size(); ++task) {

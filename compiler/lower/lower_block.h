@@ -42,6 +42,9 @@ struct BlockTemplate {
     std::vector<int> gathers, scatters;            // tasks
     std::vector<int> op;                           // tasks, in order
     std::vector<std::vector<KernelSpec>> kernels;  // of each part, in place of these
+    ContextSteps steps;  // of a ring over cp, with all that the plan says settled
+    // Bytes on the wire over those of the tensors: of what comes, and of sums.
+    double wider = 1, wider_sums = 1;
   };
   std::vector<Loop> loops;
 };

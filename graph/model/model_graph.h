@@ -108,6 +108,9 @@ struct ModelGraph {
   std::vector<TiedParameter> tied;
   // Facts that FLOP formulas and reports need.
   int64_t layers = 0, hidden = 0, heads = 0, head_dim = 0, seq = 0, vocab = 0;
+  // Lengths of the documents that sequences are packed from (packed_documents.h); empty: each
+  // sequence is one.
+  std::vector<int64_t> documents;
 
   absl::StatusOr<int> FindDim(absl::string_view name) const;
   // What pipeline layouts count: the modules in lists, or all modules

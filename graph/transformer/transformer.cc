@@ -57,6 +57,7 @@ absl::StatusOr<ModelGraph> BuildTransformer(const TransformerConfig& given,
   graph.heads = config.heads;
   graph.head_dim = config.head_dim;
   graph.seq = config.seq;
+  graph.documents = config.documents;
   graph.vocab = config.vocab;
   RETURN_IF_ERROR(graph.Verify()) << config.name;
   return graph;

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "graph/model/packed_documents.h"
 
 namespace plancast {
 namespace {
@@ -104,6 +105,32 @@ absl::Status CompleteLatent(TransformerConfig* config) {
   return absl::OkStatus();
 }
 
+absl::Status CheckDocuments(const TransformerConfig& config) {
+  for (const int64_t length : config.documents) {
+    if (length >= 1 && length <= kMostDocumentTokens) continue;
+    return absl::InvalidArgumentError(absl::StrCat("`documents` has one of ", length,
+                                                   " tokens; lengths must be from 1 to ",
+                                                   kMostDocumentTokens, "."));
+  }
+  if (static_cast<int64_t>(config.documents.size()) > kMostDocuments) {
+    return absl::InvalidArgumentError(absl::StrCat("`documents` lists ", config.documents.size(),
+                                                   " lengths; ", kMostDocuments, " are the most."));
+  }
+  double tokens = 0;
+  for (const int64_t length : config.documents) tokens += static_cast<double>(length);
+  const double each =
+      static_cast<double>(config.seq) * static_cast<double>(config.documents.size());
+  if (each > tokens * static_cast<double>(kMostDocuments)) {
+    return absl::InvalidArgumentError(absl::StrCat("sequences of ", config.seq,
+                                                   " tokens are packed from more than ",
+                                                   kMostDocuments, " `documents`."));
+  }
+  if (config.bidirectional && !config.documents.empty()) {
+    return Unsupported("documents in a sequence that is read both ways", "Leave `documents` out.");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CompleteExperts(TransformerConfig* config) {
   ExpertsConfig& experts = config->experts;
   if (!experts.present()) {
@@ -148,6 +175,7 @@ absl::StatusOr<TransformerConfig> Completed(TransformerConfig config) {
         "the ", config.heads, " heads are not divisible by the ", config.kv_heads, " kv_heads."));
   }
   RETURN_IF_ERROR(CheckAttention(config));
+  RETURN_IF_ERROR(CheckDocuments(config));
   RETURN_IF_ERROR(CompleteLatent(&config));
   RETURN_IF_ERROR(CompleteExperts(&config));
   if (config.head_dim == 0) {

@@ -51,6 +51,7 @@ struct TransformerConfig {
   std::string name;
   int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, vocab = 0,
           seq = 0;
+  std::vector<int64_t> documents;  // ModelGraph::documents
   Mlp mlp = Mlp::kGelu;
   Norm norm = Norm::kLayerNorm;
   Position position = Position::kLearned;

@@ -83,6 +83,7 @@ absl::StatusOr<TransformerConfig> ParseTransformerConfig(absl::string_view json,
   c.ffn = p.ffn();
   c.vocab = p.vocab();
   c.seq = p.seq();
+  c.documents.assign(p.documents().begin(), p.documents().end());
   ASSIGN_OR_RETURN(c.mlp, Find(kMlpNames, p.mlp(), "mlp"), _ << what);
   ASSIGN_OR_RETURN(c.norm, Find(kNormNames, p.norm(), "norm"), _ << what);
   ASSIGN_OR_RETURN(c.position, Find(kPositionNames, p.position(), "position"), _ << what);
@@ -125,6 +126,7 @@ std::string TransformerConfigJson(const TransformerConfig& c) {
   p.set_ffn(c.ffn);
   p.set_vocab(c.vocab);
   p.set_seq(c.seq);
+  p.mutable_documents()->Add(c.documents.begin(), c.documents.end());
   p.set_mlp(std::string(kMlpNames[c.mlp]));
   p.set_norm(std::string(kNormNames[c.norm]));
   p.set_position(std::string(kPositionNames[c.position]));

@@ -12,6 +12,7 @@ from plancast.builder import GraphBuilder
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.immutable import Immutable
+from plancast.models import document_lengths
 
 if TYPE_CHECKING:
     from plancast.importers.report import ImportReport
@@ -280,6 +281,8 @@ class Model(Immutable):
             from plancast import programs
 
             return cls(programs.core_of(fields, what), dict(fields))
+        if "documents" in fields:
+            fields = {**fields, "documents": document_lengths.lengths(fields["documents"])}
         text = documents.to_json({k: v for k, v in fields.items() if k != _BASE}, what)
         base = fields.get(_BASE)
         if base is not None and not arguments.number(base, _BASE) > 0:
@@ -301,6 +304,19 @@ class Model(Immutable):
         if self._fields is None or "steps" in self._fields:
             raise InputError(f"`{self.name}` was built by hand; build it with `seq={seq}`.")
         return self.from_config(**{**self._fields, "seq": seq})
+
+    def with_documents(self, lengths: int | str | list[int]) -> Model:
+        """The same transformer, on sequences packed from documents (docs/context_parallel.md).
+
+        Args:
+          lengths: in tokens, in order: a list, or text as --documents takes it (`2K`).
+
+        >>> Model.preset("llama3-8b").with_documents("1K,2K").config["documents"]
+        [1024, 2048]
+        """
+        if self._fields is None or "steps" in self._fields:
+            raise InputError(f"`{self.name}` was built by hand; documents are for transformers.")
+        return self.from_config(**{**self._fields, "documents": lengths})
 
     @property
     def name(self) -> str:

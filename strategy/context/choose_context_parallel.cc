@@ -62,4 +62,17 @@ absl::Status ChooseContextParallel(const ShortForm& form, const AttentionSizes& 
   return absl::OkStatus();
 }
 
+std::string IdleContextOverlap(const PlanOptions& options, const SoftwareProfile& profile) {
+  if (options.cp == 1) return " with cp=1";
+  const ContextParallel cp{options.cp_type, options.cp_head_ranks};
+  if (!cp.turns()) {
+    return absl::StrCat(" with cp_type=", cp.DebugString(),
+                        ": only rings have steps to run beside");
+  }
+  if (!profile.kernels.context_steps.waits) {
+    return absl::StrCat(": steps of a ring run beside what it sends in ", profile.name, " anyway");
+  }
+  return "";
+}
+
 }  // namespace plancast

@@ -28,6 +28,9 @@ absl::Status ChooseContextParallel(const ShortForm& form, const AttentionSizes& 
                                    const SoftwareProfile& profile, PlanOptions* options,
                                    std::vector<std::string>* notes);
 
+// Why overlap=cp changes nothing, to go on with `overlap=cp has no effect`; empty: it takes effect.
+std::string IdleContextOverlap(const PlanOptions& options, const SoftwareProfile& profile);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_STRATEGY_CONTEXT_CHOOSE_CONTEXT_PARALLEL_H_

@@ -33,5 +33,36 @@ TEST(DefaultKernelCostModel, PrefersTheTileModelToTheRoofline) {
   EXPECT_EQ(cost.provenance.knowledge, Knowledge::kCalibrated);
 }
 
+// In a balanced ring a rank's later steps are all queries over half of the keys that come, or half
+// of the queries over all of them; the last rank has the first kind alone, whose results go over
+// all its queries. Bodies price that rank (docs/context_parallel.md): others take hardly longer.
+TEST(DefaultKernelCostModel, TheLastRankOfABalancedRingIsAmongTheSlowest) {
+  const auto model = DefaultKernelCostModel();
+  for (const char* gpu : {"A100-SXM-80GB", "H100-SXM-80GB", "B200-SXM"}) {
+    const DeviceType device = *CatalogueDevice(gpu);
+    for (const int64_t positions : {2'048, 8'192, 32'768}) {
+      for (const bool backward : {false, true}) {
+        const auto step = [&](int64_t q, int64_t kv) {
+          KernelSpec attention;
+          attention.family = KernelFamily::kAttention;
+          attention.heads = 32, attention.kv_heads = 8;
+          attention.q_len = q, attention.kv_len = kv;
+          attention.head_dim = attention.head_dim_v = 128;
+          attention.backward = backward;
+          KernelSpec merge;  // results, or gradients of queries
+          merge.write_bytes = 2.0 * 32 * 128 * static_cast<double>(q);
+          merge.read_bytes = 2 * merge.write_bytes;
+          return model->Estimate(attention, device)->seconds_alone +
+                 model->Estimate(merge, device)->seconds_alone;
+        };
+        const double last = step(positions, positions / 2), first = step(positions / 2, positions);
+        const double least = positions > 4096 ? 0.97 : 0.93;
+        EXPECT_GE(last, least * first) << gpu << " " << positions << " " << backward;
+        EXPECT_LE(last, 1.25 * first) << gpu << " " << positions << " " << backward;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace plancast

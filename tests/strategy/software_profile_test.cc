@@ -244,5 +244,19 @@ TEST(SoftwareProfileTest, LikeNamesAShippedProfile) {
                        testing::HasSubstr("`like` names `megatron-cor`")));
 }
 
+TEST(SoftwareProfileTest, StepsOfRingsAreThoseOfTheSource) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile eager, FindSoftwareProfile("torchtitan-eager"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile compiled, FindSoftwareProfile("torchtitan-2024"));
+  EXPECT_TRUE(compiled.kernels.context_steps.waits);
+  EXPECT_FALSE(eager.kernels.context_steps.waits);
+  EXPECT_TRUE(eager.kernels.context_steps.repeats_kv);
+  EXPECT_EQ(eager.kernels.context_steps.merge_passes, 3);
+  EXPECT_NE(eager.StructureKey(), compiled.StructureKey());
+  EXPECT_THAT(
+      ParseSoftwareProfile("like: \"ddp\" context_steps { merge_passes: 0 }", "mine.textproto"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               testing::HasSubstr("mine.textproto: context_steps: merge_passes must be")));
+}
+
 }  // namespace
 }  // namespace plancast

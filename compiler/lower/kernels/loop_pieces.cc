@@ -10,18 +10,24 @@
 namespace plancast {
 namespace {
 
-// Bytes of the results to which every part of the loop adds.
-double SummedBytes(const LowerContext& context, const BodyPlan& plan, const PlanStep& step,
+// Bytes of the results to which every part of the loop adds, as they are and in fp32.
+struct Summed {
+  double narrow = 0, wide = 0;
+};
+Summed SummedBytes(const LowerContext& context, const BodyPlan& plan, const PlanStep& step,
                    int factor) {
   const OpRule& rule = *step.op.rule;
-  double bytes = 0;
+  Summed bytes;
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     const int tensor = i < rule.outputs().size()
                            ? rule.outputs()[i]
                            : step.op.side_outputs[i - rule.outputs().size()].tensor;
     const std::vector<int>& factors = rule.tensors()[tensor].factors;
     if (std::find(factors.begin(), factors.end(), factor) != factors.end()) continue;
-    bytes += context.LocalBytes(plan.values[step.outputs[i]]);
+    const double own = context.LocalBytes(plan.values[step.outputs[i]]);
+    const double element = context.Bytes(rule.tensors()[tensor].dtype);
+    bytes.narrow += own;
+    bytes.wide += own * std::max(1.0, ElementBytes(DType::kFp32) / element);
   }
   return bytes;
 }
@@ -50,7 +56,42 @@ OpWork MostOf(const OpRule& rule, const DeviceMesh& mesh, const std::vector<int>
   return most;
 }
 
+// What puts the result of part `piece` to those before it.
+std::vector<KernelSpec> MergesOf(const LowerContext& context, const std::string& rule,
+                                 const Summed& sum, const ContextSteps& steps, int64_t piece,
+                                 int64_t pieces) {
+  std::vector<KernelSpec> kernels;
+  const auto add = [&](const char* what, double read, double write) {
+    kernels.push_back(MemoryKernel(context, rule + what, read, write));
+  };
+  const double kept = steps.fp32_sums ? sum.wide : sum.narrow;
+  const bool casts = kept > sum.narrow;
+  if (piece == 0 && casts) add(".cast", sum.narrow, kept);
+  if (piece > 0) {
+    add(".merge", sum.narrow + kept, kept);
+    for (int i = 1; i < steps.merge_passes; ++i) kernels.push_back(kernels.back());
+  }
+  if (piece == pieces - 1 && casts) add(".cast", kept, sum.narrow);
+  return kernels;
+}
+
 }  // namespace
+
+bool IsContextRing(const LowerContext& context, const CommLoop& loop) {
+  const auto is_cp = [&](int axis) { return context.mesh->root(axis) == "cp"; };
+  return loop.turns && !loop.skewed && std::all_of(loop.axes.begin(), loop.axes.end(), is_cp);
+}
+
+double QueriesPerKey(const LowerContext& context, const PlanStep& step) {
+  const OpRule& rule = *step.op.rule;
+  if (rule.fused() != "attention") return 1;
+  const std::vector<int64_t> extents =
+      FactorExtents(*context.graph, context.body().ops[step.op.op], rule);
+  for (size_t f = 0; f < extents.size(); ++f) {
+    if (rule.factors()[f] == "r") return static_cast<double>(extents[f]);
+  }
+  return 1;
+}
 
 OpWork WorkOfPiece(const LowerContext& context, const KernelPart& part,
                    const std::vector<int64_t>& local, int begin, int end) {
@@ -99,19 +140,23 @@ std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context, c
                                                   double extra_read_bytes,
                                                   const std::string& label) {
   const CommLoop& loop = plan.loops[step.loop];
-  const double summed = SummedBytes(context, plan, step, loop.factor);
+  const Summed summed = SummedBytes(context, plan, step, loop.factor);
+  const ContextSteps steps =
+      IsContextRing(context, loop) ? context.profile->kernels.context_steps : ContextSteps();
   part.loop = &loop;
   std::vector<std::vector<KernelSpec>> pieces;
   for (int64_t i = 0; i < loop.pieces; ++i) {
     part.piece = i;
     std::vector<KernelSpec> kernels = KernelsOf(context, {part}, extra_read_bytes, label);
     extra_read_bytes = 0;
-    if (i > 0 && summed > 0 && !kernels.empty()) {
+    if (summed.narrow > 0 && !kernels.empty()) {
       if (kernels.back().family == KernelFamily::kGemm) {
-        kernels.back().read_bytes += summed;
+        if (i > 0) kernels.back().read_bytes += summed.narrow;
       } else {
-        kernels.push_back(
-            MemoryKernel(context, step.op.rule->name() + ".merge", 2 * summed, summed));
+        for (KernelSpec& merge :
+             MergesOf(context, step.op.rule->name(), summed, steps, i, loop.pieces)) {
+          kernels.push_back(std::move(merge));
+        }
       }
     }
     pieces.push_back(std::move(kernels));

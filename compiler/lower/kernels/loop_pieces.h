@@ -14,9 +14,15 @@
 
 namespace plancast {
 
+// Whether the loop is a ring over cp and nothing else.
+bool IsContextRing(const LowerContext& context, const CommLoop& loop);
+// How many query heads read each head of keys in attention.
+double QueriesPerKey(const LowerContext& context, const PlanStep& step);
+
 // The kernels of each part of an op that is a loop over parts (comm_loops.h), as KernelsOf has
 // those of the whole; each but the first adds to what those before it made, where all make a
-// summand of one result: a product in its own sum, others in a pass over both.
+// summand of one result: a product in its own sum, others in a pass over both. Rings over cp do
+// what the software does (ContextSteps).
 std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context, const BodyPlan& plan,
                                                   const PlanStep& step, KernelPart part,
                                                   double extra_read_bytes,

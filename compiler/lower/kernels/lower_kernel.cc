@@ -5,6 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "compiler/body/partition.h"
+#include "compiler/lower/kernels/by_document.h"
 #include "compiler/lower/kernels/eager.h"
 #include "compiler/lower/kernels/loop_pieces.h"
 #include "compiler/lower/kernels/merged_products.h"
@@ -117,7 +118,10 @@ class KernelWork {
       base_.backward = base_.pass != GemmPass::kForward;
       base_.library = context_.profile->kernels.attention_kernel;
       for (const Contraction& c : work.contractions) base_.flops += c.flops;
-      if (context_.profile->kernels.repeats_kv) AddRepeatedKv(rule, extents);
+      if (!context_.graph->documents.empty()) {
+        CutByDocument(*context_.graph, context_.documents, ExtentOf(rule, extents, "w", 0), &base_);
+      }
+      if (context_.profile->kernels.repeats_kv && RepeatsIn(part)) AddRepeatedKv(rule, extents);
     }
   }
 
@@ -197,6 +201,14 @@ class KernelWork {
     base_.read_bytes += bytes / 2;
     base_.write_bytes += bytes / 2;
     base_.launches += passes + casts;
+  }
+
+  // In a ring that sends copies they are made of a rank's own keys alone: before the first step;
+  // backward, their gradients are summed up behind the last.
+  bool RepeatsIn(const KernelPart& part) const {
+    if (part.loop == nullptr || !IsContextRing(context_, *part.loop)) return true;
+    if (!context_.profile->kernels.context_steps.repeats_kv) return true;
+    return part.piece == (base_.pass == GemmPass::kForward ? 0 : part.loop->pieces - 1);
   }
 
   // Keys and values for every query head that reads them; backward, their gradients.

@@ -13,6 +13,7 @@
 #include "graph/execution/execution_graph.h"
 #include "graph/kernel_spec.h"
 #include "graph/model/model_graph.h"
+#include "graph/model/packed_documents.h"
 #include "strategy/software_profile.h"
 
 namespace plancast {
@@ -31,6 +32,9 @@ struct LowerContext {
   // `sums_outside`: so are sums inside of ops, which go on with those of their own part.
   int outside = -1;
   bool sums_outside = false;
+  // overlap=cp: kernels of a ring do not wait for what is sent beside them.
+  bool hides_context = false;
+  DocumentDeal documents = {};  // who gets which of the model's, if it has some
   // The others of these.
   std::vector<int> Inside(std::vector<int> axes) const {
     axes.erase(std::remove(axes.begin(), axes.end(), outside), axes.end());

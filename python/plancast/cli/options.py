@@ -63,7 +63,7 @@ def dtype(text: str) -> str:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """-m, --seq, --image, --dtype, --profile."""
+    """-m, --seq, --documents, --image, --dtype, --profile."""
     parser.add_argument(
         "-m",
         "--model",
@@ -73,6 +73,12 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seq", type=positive, metavar="TOKENS", help="sequence length; default: the model's"
+    )
+    parser.add_argument(
+        "--documents",
+        metavar="LENGTHS",
+        help="documents that sequences are packed from, with a causal mask each: `2K`, "
+        "`lognormal:2K:1.2`, a file of lengths",
     )
     parser.add_argument(
         "--image", type=positive, metavar="PIXELS", help="image size; default: the model's"
@@ -270,6 +276,8 @@ def load_model(options: argparse.Namespace) -> Model:
     from plancast.model import Model
 
     model = Model.open(options.model, seq=options.seq, image=options.image)
+    if options.documents is not None:
+        model = model.with_documents(options.documents)
     if model.import_report is not None:
         for warning in model.import_report.warnings():
             print(f"plancast: warning: {warning}", file=sys.stderr)

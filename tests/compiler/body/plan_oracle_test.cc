@@ -2,6 +2,7 @@
 // one device does, whatever nodes split.
 
 #include "tests/compiler/body/plan_oracle.h"
+#include "tests/compiler/body/check_bodies.h"
 
 #include <random>
 #include <string>
@@ -12,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/seed.h"
+#include "tests/testing/status_matchers.h"
 
 namespace plancast {
 namespace {
@@ -57,17 +59,9 @@ TEST(PlanOracleTest, TransformersEqualOneDevice) {
       if (how == 1) loop.pieces[LoopDirective::kAll] = 2;
     }
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", plan ", i, ": ", plan.tree().ToJson()));
-    Session session;
-    const auto compiled = CompileBodies(plan.Request(), session, nullptr);
-    ASSERT_TRUE(compiled.ok()) << compiled.status();
-    const BoundModel& bound = (*compiled)->bound;
-    for (size_t b = 0; b < bound.bodies.size() && !HasFailure(); ++b) {
-      EXPECT_EQ(PlanOracle(bound.graph, bound.mesh, bound.bodies[b], (*compiled)->bodies[b]->plan,
-                           seed + i)
-                    .Check(),
-                "");
-      loops += (*compiled)->bodies[b]->plan.loops.size();
-    }
+    ASSERT_OK_AND_ASSIGN(const CheckedBodies checked, CheckBodies(plan.Request(), seed + i));
+    EXPECT_EQ(checked.wrong, "");
+    loops += checked.loops;
   }
   EXPECT_GT(loops, 8);
 }

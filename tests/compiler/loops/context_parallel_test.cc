@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/plan_bodies.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/body/plan_oracle.h"
+#include "tests/compiler/body/check_bodies.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
@@ -153,6 +152,119 @@ TEST(ContextParallelTest, StepsOfABalancedRingAreHalves) {
   }
 }
 
+// As torch runs it: one gather of copies for every query head, sums in fp32 that come home.
+PlanUnderTest AsTorch(int64_t cp, bool waits) {
+  PlanUnderTest plan = Cut(cp, "ring_zigzag");
+  ContextSteps& steps = plan.profile().kernels.context_steps;
+  plan.profile().kernels.repeats_kv = true;
+  steps.gathers = steps.repeats_kv = steps.fp32_sums = steps.returns_sums = true;
+  steps.waits = waits;
+  steps.packs = 1;
+  return plan;
+}
+
+TEST(ContextParallelTest, SoftwareSaysWhatStepsSend) {
+  for (const int64_t cp : {2, 4}) {
+    const double n = static_cast<double>(cp);
+    const double kv = 2 * kSamples * kSeq / n * kHeads * 64 * 2;  // for every query head
+    const ExecutionGraph graph = Compiled(AsTorch(cp, true));
+    EXPECT_EQ(Received(graph, "layer.F")[CollectiveKind::kAllGather], (n - 1) * kv);
+    EXPECT_EQ(Received(graph, "layer.F").size(), 1);
+    EXPECT_EQ(Received(graph, "layer.B")[CollectiveKind::kAllGather], (n - 1) * kv);
+    EXPECT_EQ(Received(graph, "layer.B")[CollectiveKind::kPermute], n * 2 * kv);
+  }
+}
+
+// What is done beside attention in forward: bytes read and written of kernels by label.
+TEST(ContextParallelTest, SoftwareSaysWhatStepsMoveInMemory) {
+  const ExecutionGraph graph = Compiled(AsTorch(4, false));
+  const double own = kSamples * kSeq / 4 * kHeads * 64;  // elements of a rank's results
+  std::map<std::string, double> moved;
+  for (const KernelSpec& kernel : KernelsLabelled(graph, "layer.F", "attn.core"))
+    moved[kernel.label] += kernel.read_bytes + kernel.write_bytes;
+  const double statistics = 2.0 * kSamples * kSeq / 4 * kHeads * 4;
+  EXPECT_EQ(moved["part_copy"], 2 * 2 * own * 2);
+  EXPECT_EQ(moved["attention.cast"], 2 * ((2 + 4) * own + 2 * statistics));
+  EXPECT_EQ(moved["attention.merge"], 3 * ((2 + 4 + 4) * own + 3 * statistics));
+  EXPECT_EQ(moved["attention.repeat_kv"], 2 * own / 2 * (1 + 2) * 2);
+}
+
+// Bytes of all tensors that a block allocates.
+int64_t Allocated(const ExecutionGraph& graph, absl::string_view name) {
+  int64_t bytes = 0;
+  for (const MemoryEvent& event : BlockNamed(graph, name).memory) {
+    bytes += std::max<int64_t>(event.delta, 0);
+  }
+  return bytes;
+}
+
+TEST(ContextParallelTest, WhatIsGatheredAtOnceIsThereAtOnce) {
+  const double kv = 2.0 * kSamples * kSeq / 8 * kKvHeads * 64 * 2;
+  PlanUnderTest turning = AsTorch(8, false);
+  turning.profile().kernels.context_steps.gathers = false;
+  const ExecutionGraph parts = Compiled(std::move(turning)), whole = Compiled(AsTorch(8, false));
+  for (const char* pass : {"layer.F", "layer.B"}) {
+    // Parts of all eight ranks, not of two.
+    EXPECT_EQ(Allocated(whole, pass) - Allocated(parts, pass), 6 * kv) << pass;
+  }
+}
+
+// Tasks that attention's kernels of a pass wait for, over cp.
+int AwaitedBy(const ExecutionGraph& graph, absl::string_view name) {
+  const Block& block = BlockNamed(graph, name);
+  int awaited = 0;
+  for (int t = 0; t < block.size(); ++t) {
+    if (block.kind[t] != TaskKind::kKernel) continue;
+    if (graph.kernels[block.spec[t]].family != KernelFamily::kAttention) continue;
+    for (int d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
+      const int dep = block.deps[d];
+      awaited += dep >= 0 && block.kind[dep] == TaskKind::kComm;
+    }
+  }
+  return awaited;
+}
+
+TEST(ContextParallelTest, OverlapHidesWhatSoftwareWaitsFor) {
+  const ExecutionGraph waiting = Compiled(AsTorch(4, true)), beside = Compiled(AsTorch(4, false));
+  EXPECT_GT(AwaitedBy(waiting, "layer.F"), AwaitedBy(beside, "layer.F"));
+  EXPECT_GT(AwaitedBy(waiting, "layer.B"), AwaitedBy(beside, "layer.B"));
+  PlanUnderTest plan = AsTorch(4, true);
+  plan.options().overlap.insert(Overlap::kCp);
+  const ExecutionGraph hidden = Compiled(std::move(plan));
+  for (const char* pass : {"layer.F", "layer.B"}) {
+    EXPECT_EQ(AwaitedBy(hidden, pass), AwaitedBy(beside, pass));
+    EXPECT_EQ(Received(hidden, pass), Received(waiting, pass));
+  }
+}
+
+TEST(ContextParallelTest, DocumentsLeaveTheirOwnWork) {
+  for (const int64_t cp : {1, 2, 4}) {
+    for (const char* type : {"ring_zigzag", "allgather", "ulysses"}) {
+      const auto documents = [&](const std::vector<int64_t>& lengths) {
+        TransformerConfig config = Grouped();
+        config.documents = lengths;
+        PlanUnderTest plan = PlanUnderTest::Of(config);
+        plan.MicroBatches(kSamples, 1);
+        if (cp > 1) plan.Cp(cp, type);
+        return Compiled(std::move(plan));
+      };
+      for (const char* pass : {"layer.F", "layer.B"}) {
+        const double whole = Flops(Compiled(Cut(cp, type)), pass);
+        EXPECT_EQ(Flops(documents({kSeq}), pass), whole) << type << cp;
+        EXPECT_EQ(documents({kSeq}).DebugString(), Compiled(Cut(cp, type)).DebugString());
+        // Equal ones: in proportion to the keys of a query.
+        EXPECT_NEAR(Flops(documents({64}), pass), whole * 65 / (kSeq + 1), 1e-9 * whole);
+        for (const KernelSpec& kernel : KernelsLabelled(
+                 documents({64}), pass, pass[6] == 'F' ? "attn.core" : "attn.core.bwd")) {
+          if (kernel.family != KernelFamily::kAttention) continue;
+          EXPECT_LE(kernel.q_len, 66) << type << cp;
+          EXPECT_LE(kernel.kv_len, 66) << type << cp;
+        }
+      }
+    }
+  }
+}
+
 TEST(ContextParallelTest, GradientsAreReducedOverContextRanksToo) {
   PlanUnderTest plan = Cut(2, "ring_zigzag");
   plan.Dp(2);
@@ -194,15 +306,9 @@ TEST(ContextParallelTest, BodiesEqualOneDevice) {
     if (plan.options().tp > 1 && random() % 2) plan.Sp();
     if (random() % 3 == 0) plan.Recomputing(Recompute::kFull);
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", plan ", i, ": ", plan.tree().ToJson()));
-    Session session;
-    const auto compiled = CompileBodies(plan.Request(), session, nullptr);
-    ASSERT_TRUE(compiled.ok()) << compiled.status();
-    const BoundModel& bound = (*compiled)->bound;
-    for (size_t b = 0; b < bound.bodies.size() && !HasFailure(); ++b) {
-      const BodyPlan& body = (*compiled)->bodies[b]->plan;
-      EXPECT_EQ(PlanOracle(bound.graph, bound.mesh, bound.bodies[b], body, seed + i).Check(), "");
-      loops[type] += body.loops.size();
-    }
+    ASSERT_OK_AND_ASSIGN(const CheckedBodies checked, CheckBodies(plan.Request(), seed + i));
+    EXPECT_EQ(checked.wrong, "");
+    loops[type] += checked.loops;
   }
   EXPECT_GT(loops["ring"], 0);
   EXPECT_GT(loops["ring_zigzag"], 0);

@@ -11,11 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "compiler/plan_bodies.h"
 #include "gmock/gmock.h"
 #include "graph/model/program.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/body/plan_oracle.h"
+#include "tests/compiler/body/check_bodies.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/status_matchers.h"
 
@@ -77,11 +76,8 @@ absl::StatusOr<Plan> PlanOf(const IndexProgram& program, int64_t rows, int64_t c
   Plan out;
   ASSIGN_OR_RETURN(out.moves, MovesOfPlan(program, rows, columns, at));
   ASSIGN_OR_RETURN(PlanUnderTest plan, Planned(program, rows, columns, at));
-  Session session;
-  ASSIGN_OR_RETURN(const auto bodies, CompileBodies(plan.Request(), session, nullptr));
-  out.wrong = PlanOracle(bodies->bound.graph, bodies->bound.mesh, bodies->bound.bodies[0],
-                         bodies->bodies[0]->plan, 3)
-                  .Check();
+  ASSIGN_OR_RETURN(const CheckedBodies checked, CheckBodies(plan.Request(), 3));
+  out.wrong = checked.wrong;
   return out;
 }
 

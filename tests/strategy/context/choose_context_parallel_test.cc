@@ -50,6 +50,23 @@ TEST(ContextParallelTest, CutsAreThoseOfTheTree) {
               ElementsAre("zigzag(seq)|zigzag(slots)", "kv_seq:heads|zigzag(seq)|zigzag(slots)/2"));
 }
 
+TEST(ChooseContextParallelTest, OverlapCountsWhereSoftwareWaits) {
+  const auto notes = [](const std::string& text, bool waits) {
+    SoftwareProfile profile;
+    profile.name = "mine";
+    profile.kernels.context_steps.waits = waits;
+    const auto plan = Choose(text, 32'768, profile);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    const bool takes = plan.ok() && plan->options.overlap.count(Overlap::kCp) > 0;
+    return takes ? "it counts" : plan.ok() && !plan->notes.empty() ? plan->notes[0] : "nothing";
+  };
+  EXPECT_EQ(notes("cp=4,overlap=cp", true), "it counts");
+  EXPECT_EQ(notes("cp=4,cp_type=hybrid:2,overlap=cp", true), "it counts");
+  EXPECT_THAT(notes("cp=4,overlap=cp", false), HasSubstr("in mine anyway"));
+  EXPECT_THAT(notes("cp=4,cp_type=allgather,overlap=cp", true), HasSubstr("only rings"));
+  EXPECT_THAT(notes("overlap=cp", true), HasSubstr("with cp=1"));
+}
+
 TEST(ChooseContextParallelTest, TheProfileSaysTheType) {
   ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("cp=4"));
   EXPECT_EQ(plan.options.cp, 4);
