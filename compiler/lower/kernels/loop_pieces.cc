@@ -84,7 +84,7 @@ bool IsContextRing(const LowerContext& context, const CommLoop& loop) {
 
 double QueriesPerKey(const LowerContext& context, const PlanStep& step) {
   const OpRule& rule = *step.op.rule;
-  if (rule.fused() != "attention") return 1;
+  if (rule.fused().empty()) return 1;
   const std::vector<int64_t> extents =
       FactorExtents(*context.graph, context.body().ops[step.op.op], rule);
   for (size_t f = 0; f < extents.size(); ++f) {

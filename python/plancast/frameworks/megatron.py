@@ -107,7 +107,7 @@ def _tell(facts: table.Facts, vpp: int) -> None:
     if facts["ep"] > 1 and facts["dispatcher"] != "alltoall":
         facts.cannot_say(
             f"{facts.key('dispatcher')} is {facts['dispatcher']}: tokens are not exchanged by one "
-            "all-to-all, which is what is simulated."
+            "all-to-all, which is what `megatron-core` simulates (`megatron-core-flex`: flex)."
         )
 
 
