@@ -272,12 +272,13 @@ def write_report(options: argparse.Namespace, title: str, renderable: Any) -> No
 
 
 def load_model(options: argparse.Namespace) -> Model:
-    """The model that -m, --seq and --image name."""
+    """The model that -m, --seq, --image and, where a command has it, --documents name."""
     from plancast.model import Model
 
     model = Model.open(options.model, seq=options.seq, image=options.image)
-    if options.documents is not None:
-        model = model.with_documents(options.documents)
+    documents = getattr(options, "documents", None)
+    if documents is not None:
+        model = model.with_documents(documents)
     if model.import_report is not None:
         for warning in model.import_report.warnings():
             print(f"plancast: warning: {warning}", file=sys.stderr)
