@@ -87,34 +87,44 @@ TEST(PairBlocksTest, WhatExchangesNothingIsOneTurn) {
               ElementsAre("B.mlp", "B.attn", "F.attn", "F.dispatch", "F.experts"));
 }
 
+// Layers with one product before their experts, cut over four ranks of each stage.
+PlanUnderTest Layers(int64_t layers, bool pairs) {
+  PlanUnderTest plan(kSizes.Dims());
+  BodyWriter& body = plan.Segment("layers", layers);
+  const int x = body.InPort("x", {"batch", "seq", "hidden"});
+  const int attn = body.Op1("attn", "linear", {x}, {{"n", "hidden"}, {"k", "hidden"}});
+  body.OutPort(WriteMoeLayer(body, attn));
+  plan.Dp(4).Ep(4);
+  if (pairs) plan.options().overlap.insert(Overlap::kEp);
+  return plan;
+}
+
+// A second for each product, and so many for each exchange of tokens.
+double Makespan(PlanUnderTest& plan, int64_t devices, double exchange) {
+  const auto exchange_ps = static_cast<int64_t>(exchange * 1e12);
+  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  EXPECT_OK(graph);
+  for (KernelSpec& kernel : graph->kernels) kernel.flops = ProductSeconds(kernel);
+  const absl::StatusOr<Machine> machine = Machine::Create(UnitMachine(1, devices));
+  EXPECT_OK(machine);
+  const auto price = [&](const GroupPattern&, const CommSpec& comm) {
+    RealisedCollective result;
+    result.rate_cap_bytes_per_s = 1;
+    if (comm.kind == CollectiveKind::kAllToAll) result.delay_ps = exchange_ps;
+    return absl::StatusOr<RealisedCollective>(result);
+  };
+  const auto simulation = Simulation::Run(*graph, *machine, price);
+  EXPECT_OK(simulation);
+  return simulation.ok() ? (*simulation)->makespan() : -1.0;
+}
+
 // What a layer computes beside what another exchanges costs nothing more.
 TEST(PairBlocksTest, ExchangesHideBehindTheOtherPass) {
   constexpr int64_t kLayers = 3, kMicroBatches = 5;
   const auto makespan = [&](bool pairs, double exchange) {
-    const auto exchange_ps = static_cast<int64_t>(exchange * 1e12);
-    PlanUnderTest plan(kSizes.Dims());
-    BodyWriter& body = plan.Segment("layers", kLayers);
-    const int x = body.InPort("x", {"batch", "seq", "hidden"});
-    const int attn = body.Op1("attn", "linear", {x}, {{"n", "hidden"}, {"k", "hidden"}});
-    body.OutPort(WriteMoeLayer(body, attn));
-    plan.Dp(4).Ep(4).MicroBatches(1, kMicroBatches);
-    if (pairs) plan.options().overlap.insert(Overlap::kEp);
-    absl::StatusOr<ExecutionGraph> graph = plan.Compile();
-    EXPECT_OK(graph);
-    for (KernelSpec& kernel : graph->kernels) {
-      kernel.flops = ProductSeconds(kernel);
-    }
-    const absl::StatusOr<Machine> machine = Machine::Create(UnitMachine(1, 4));
-    EXPECT_OK(machine);
-    const auto price = [&](const GroupPattern&, const CommSpec& comm) {
-      RealisedCollective result;
-      result.rate_cap_bytes_per_s = 1;
-      if (comm.kind == CollectiveKind::kAllToAll) result.delay_ps = exchange_ps;
-      return absl::StatusOr<RealisedCollective>(result);
-    };
-    const auto simulation = Simulation::Run(*graph, *machine, price);
-    EXPECT_OK(simulation);
-    return simulation.ok() ? (*simulation)->makespan() : -1.0;
+    PlanUnderTest plan = Layers(kLayers, pairs);
+    plan.MicroBatches(1, kMicroBatches);
+    return Makespan(plan, 4, exchange);
   };
   const double compute = makespan(false, 0);
   ASSERT_GT(compute, 0);
@@ -123,6 +133,21 @@ TEST(PairBlocksTest, ExchangesHideBehindTheOtherPass) {
   EXPECT_NEAR(makespan(false, 1), compute + 4 * kLayers * kMicroBatches, 1e-9);
   // In pairs those of the first F and of the last B alone wait for themselves.
   EXPECT_LE(makespan(true, 1), compute + 4 * kLayers + 1e-9);
+}
+
+// DualPipe's F&B: the exchanges of its pairs are hidden, those of lone passes at both ends are not.
+TEST(PairBlocksTest, DualPipeHidesTheExchangesOfItsPairs) {
+  constexpr int64_t kStages = 4, kMicroBatches = 24;
+  const auto makespan = [&](bool pairs, double exchange) {
+    PlanUnderTest plan = Layers(2 * kStages, pairs);
+    plan.Pp(kStages, Schedule::kDualPipeV, 2).MicroBatches(1, kMicroBatches);
+    return Makespan(plan, 4 * kStages, exchange);
+  };
+  const double compute = makespan(false, 0), waits = makespan(false, 0.5);
+  ASSERT_GT(waits, compute);
+  // One layer a chunk: four exchanges for each micro-batch and chunk of the slowest stage.
+  EXPECT_GE(waits, compute + 0.5 * 4 * 2 * kMicroBatches - 1e-9);
+  EXPECT_LE(makespan(true, 0.5), compute + (waits - compute) / 2);
 }
 
 }  // namespace
