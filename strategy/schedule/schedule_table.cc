@@ -143,7 +143,7 @@ bool LooksLikeScheduleTable(absl::string_view text) {
   }
   if (text.find(kBehindPlacement) != absl::string_view::npos) return true;
   text = absl::StripLeadingAsciiWhitespace(text);
-  return ParseSteps(text.substr(0, text.find_first_of(" ;\t\n\r"))).has_value();
+  return ParseStep(text.substr(0, text.find_first_of("& ;\t\n\r"))).has_value();
 }
 
 absl::string_view PlacementText(absl::string_view text) {

@@ -27,7 +27,9 @@ TEST(ScheduleTableTest, PairsAreTwoStepsInOneWord) {
   EXPECT_EQ(PrintScheduleTable(table), text);
   EXPECT_TRUE(ListsPairs(table) && ListsPairs(text));
   EXPECT_FALSE(ListsPairs("F0.0 B0.0"));
-  EXPECT_TRUE(LooksLikeScheduleTable("F1&B0 B1"));
+  for (const char* table : {"F1&B0 B1", "F0.0&F1.0 B0.0"}) {
+    EXPECT_TRUE(LooksLikeScheduleTable(table)) << table;
+  }
   for (const char* wrong : {"F0.0&F1.0", "B0.0&F1.0", "F0.0&", "F0.0&W0.0", "F2&B1&B0"}) {
     EXPECT_THAT(ParseScheduleTable(wrong),
                 StatusIs(absl::StatusCode::kInvalidArgument,
