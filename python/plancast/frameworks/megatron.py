@@ -111,6 +111,18 @@ def _tell(facts: table.Facts, vpp: int) -> None:
         )
 
 
+def _check_delayed(facts: table.Facts, pairs: bool, what: str) -> None:
+    """Weight gradients beside the exchange of tokens: part of what overlap=ep simulates."""
+    key = facts.key("delay_wgrad")
+    if facts["delay_wgrad"] and not pairs:
+        raise InputError(f"{what}: {key} needs {facts.key('overlap_ep')}.")
+    if pairs and not facts["delay_wgrad"]:
+        facts.cannot_say(
+            f"without {key} gradients of experts' weights are made before their tokens go back; "
+            "overlap=ep makes them beside that."
+        )
+
+
 def _sharding(
     facts: table.Facts, keys: dict[str, object], dtype: str | None, types: dict[str, str], what: str
 ) -> dict[str, object]:
@@ -137,6 +149,7 @@ def _sharding(
     ]  # fmt: skip
     if "tp" in overlap and not facts["sp"]:
         raise InputError(f"{what}: {facts.key('overlap_tp')} needs `--sequence-parallel`.")
+    _check_delayed(facts, "ep" in overlap, what)
     found["overlap"] = "+".join(overlap) or None
     if facts["bucket"] is not None:
         found["bucket"] = f"{facts['bucket'] * megatron_types.gradient_bytes(dtype, types)}B"
@@ -316,6 +329,8 @@ def _write_sharding(plan: Plan, said: dict[str, Any]) -> dict[str, Any]:
         plan.refuse("overlap=tp", "it needs sp.", "the plan with sp")
     for word in overlap:
         found[f"overlap_{word}"] = True
+    if "ep" in overlap:
+        found["delay_wgrad"] = True
     bucket = plan.take("bucket")
     if bucket is not None:
         size = 2 if said.get("grads_bf16") or (said["fp16"] and not said["grads_fp32"]) else 4

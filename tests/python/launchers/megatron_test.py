@@ -112,6 +112,22 @@ def test_what_matters_and_cannot_be_said_is_listed():
     assert len(launch.unsupported) == 3
 
 
+PAIRS = (
+    "--num-experts 8 --expert-model-parallel-size 2 --moe-token-dispatcher-type alltoall "
+    "--overlap-moe-expert-parallel-comm"
+)
+
+
+def test_pairs_of_passes_delay_weight_gradients():
+    launch = read(f"{PAIRS} --delay-wgrad-compute")
+    assert launch.strategy.short_form == "ep=2,overlap=ep"
+    assert launch.unsupported == ()
+    (said,) = read(PAIRS).unsupported
+    assert "without `--delay-wgrad-compute`" in said
+    with pytest.raises(pc.InputError, match="needs `--overlap-moe-expert-parallel-comm`"):
+        read("--delay-wgrad-compute")
+
+
 def test_unknown_flags_are_notes():
     launch = read("--bf16 --frobnicate 3")
     assert any("`--frobnicate` is not known" in note for note in launch.notes)
