@@ -286,11 +286,12 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
         "batch": batch,
         "gpus": ranks * tp * pp * cp if ranks else None,
         "_ranks": ranks,
+        "_chunks": vpp > 1 or pp == 1,
     }
 
 
 def _write_sharding(plan: Plan, said: dict[str, Any]) -> dict[str, Any]:
-    zero, ranks = plan.number("zero", 0), said.pop("_ranks")
+    zero, ranks, chunks = plan.number("zero", 0), said.pop("_ranks"), said.pop("_chunks")
     found: dict[str, Any] = {}
     if zero == 1:
         found["sharded_optimizer"] = True
@@ -329,6 +330,8 @@ def _write_sharding(plan: Plan, said: dict[str, Any]) -> dict[str, Any]:
         plan.refuse("overlap=tp", "it needs sp.", "the plan with sp")
     for word in overlap:
         found[f"overlap_{word}"] = True
+    if "ep" in overlap and not chunks:
+        plan.refuse("overlap=ep with pp", "it needs the interleaved schedule.", "the plan with vpp")
     if "ep" in overlap:
         found["delay_wgrad"] = True
     bucket = plan.take("bucket")

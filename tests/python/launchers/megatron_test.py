@@ -128,6 +128,15 @@ def test_pairs_of_passes_delay_weight_gradients():
         read("--delay-wgrad-compute")
 
 
+def test_pairs_of_passes_are_written_with_both_flags_or_refused():
+    run = {"model": pc.Model.preset("qwen3-30b-a3b"), "batch": 64}
+    text = pc.Strategy.parse("dp=8,ep=8,mb=1,overlap=ep").launch_config("megatron", **run)
+    assert "--overlap-moe-expert-parallel-comm" in text
+    assert "--delay-wgrad-compute" in text
+    with pytest.raises(pc.InputError, match="interleaved"):
+        pc.Strategy.parse("dp=4,pp=2,ep=4,mb=1,overlap=ep").launch_config("megatron", **run)
+
+
 def test_unknown_flags_are_notes():
     launch = read("--bf16 --frobnicate 3")
     assert any("`--frobnicate` is not known" in note for note in launch.notes)

@@ -157,7 +157,7 @@ def megatron(rng: random.Random) -> Strategy:
     if keys.get("reshard") == "off":  # FSDP2 overlaps without a word
         words = []
     words += ["tp"] if keys["sp"] is not None and rng.random() < 0.5 else []
-    words += ["ep"] if rng.random() < 0.2 else []
+    words += ["ep"] if rng.random() < 0.2 and (pp == 1 or vpp > 1) else []
     keys["overlap"] = "+".join(words) or None
     moved = ["optimizer"] if rng.random() < 0.3 else []
     moved += ["activations:2"] if rng.random() < 0.3 else []
