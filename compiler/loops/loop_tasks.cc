@@ -7,15 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/loops/beside.h"
+
 namespace plancast {
 namespace {
 
 using Way = PartTransport::Way;
 using Loop = BlockTemplate::Loop;
-
-bool Contains(const std::vector<int>& list, int value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 // What becomes of a task: itself, or tasks from `first` to `last`.
 struct Cut {

@@ -35,8 +35,7 @@ class UntilSteady {
       in_flight_ = std::max(in_flight_, issued.micro_batch);
       return true;
     }
-    if (enough_ < 0) in_flight_ = std::max(in_flight_, issued.forward);
-    if (enough_ < 0) enough_ = in_flight_ + 3;
+    if (enough_ < 0) enough_ = std::max(in_flight_, issued.forward) + 3;
     return !issued.backward || issued.micro_batch < enough_;
   }
 

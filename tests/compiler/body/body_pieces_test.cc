@@ -9,6 +9,7 @@
 
 #include "executor/executor.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/compiled_graph.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/status_matchers.h"
 
@@ -27,14 +28,6 @@ PlanUnderTest InPieces(const std::string& path, int64_t pieces, std::vector<int6
   PlanUnderTest plan = Plan();
   (*plan.tree().Node(path))->pieces = {pieces, std::move(ongoing)};
   return plan;
-}
-
-ExecutionGraph Compiled(PlanUnderTest plan) {
-  auto graph = plan.Compile();
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  if (!graph.ok()) return ExecutionGraph();
-  EXPECT_OK(graph->Verify());
-  return *std::move(graph);
 }
 
 double Flops(const ExecutionGraph& graph) {

@@ -10,6 +10,7 @@
 #include "executor/executor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/compiler/compiled_graph.h"
 #include "tests/compiler/moe_layer.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/status_matchers.h"
@@ -36,14 +37,6 @@ PlanUnderTest Turning(int64_t ranks) {
   loop.rotate["t"] = {"tp"};
   EXPECT_OK(loop.Settle());
   return plan;
-}
-
-ExecutionGraph Compiled(PlanUnderTest plan) {
-  auto graph = plan.Compile();
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  if (!graph.ok()) return ExecutionGraph();
-  EXPECT_OK(graph->Verify());
-  return *std::move(graph);
 }
 
 // Bytes of the communications of a block, by kind.

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/body/check_bodies.h"
+#include "tests/compiler/compiled_graph.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/seed.h"
 #include "tests/testing/status_matchers.h"
@@ -35,14 +36,6 @@ PlanUnderTest Cut(int64_t cp, absl::string_view type, int64_t tp = 1) {
   if (tp > 1) plan.Sp();
   if (cp > 1) plan.Cp(cp, type);
   return plan;
-}
-
-ExecutionGraph Compiled(PlanUnderTest plan) {
-  auto graph = plan.Compile();
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  if (!graph.ok()) return ExecutionGraph();
-  EXPECT_OK(graph->Verify());
-  return *std::move(graph);
 }
 
 // Bytes that a rank receives in a block over cp, by the kind of what brings them.

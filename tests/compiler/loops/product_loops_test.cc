@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/body/plan_oracle.h"
+#include "tests/compiler/compiled_graph.h"
 #include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/seed.h"
@@ -49,14 +50,6 @@ PlanUnderTest With(const TpTransports& transports, int64_t ranks,
   plan.options().overlap = {Overlap::kTp};
   plan.profile().kernels.tp_transports = transports;
   return plan;
-}
-
-ExecutionGraph Compiled(PlanUnderTest plan) {
-  auto graph = plan.Compile();
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  if (!graph.ok()) return ExecutionGraph();
-  EXPECT_OK(graph->Verify());
-  return *std::move(graph);
 }
 
 // The communications over tp of a block, by kind.
