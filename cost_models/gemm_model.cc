@@ -117,6 +117,25 @@ ProductTime TimeOfProduct(const KernelSpec& kernel, const GemmCoefficients& c,
   return time;
 }
 
+namespace {
+
+// Products that the host launches one by one follow one another, and each fills the SMs by itself.
+ProductTime TimeOfProducts(const KernelSpec& kernel, const GemmCoefficients& c,
+                           const MatmulUnit& unit, const DeviceType& device, double border_bytes) {
+  if (kernel.batch == 1 || kernel.launches != kernel.batch) {
+    return TimeOfProduct(kernel, c, unit, device, border_bytes);
+  }
+  const auto count = static_cast<double>(kernel.batch);
+  KernelSpec one = kernel;
+  one.batch = 1;
+  ProductTime time = TimeOfProduct(one, c, unit, device, border_bytes / count);
+  time.seconds *= count;
+  time.quantize_bytes *= count;
+  return time;
+}
+
+}  // namespace
+
 std::optional<KernelCost> GemmTileModel::Estimate(const KernelSpec& kernel,
                                                   const DeviceType& device) const {
   if (kernel.family != KernelFamily::kGemm) return std::nullopt;
@@ -137,7 +156,7 @@ std::optional<KernelCost> GemmTileModel::EstimateProduct(const KernelSpec& kerne
   const auto* entry = tables_.FindGemm(unit.coefficients, device);
   if (entry == nullptr) return std::nullopt;
   unit.peak_flops *= tables_.PowerScale(*entry, unit.coefficients, device);
-  const ProductTime time = TimeOfProduct(kernel, entry->coefficients, unit, device, border_bytes);
+  const ProductTime time = TimeOfProducts(kernel, entry->coefficients, unit, device, border_bytes);
 
   KernelCost cost;
   cost.seconds_alone = time.seconds;

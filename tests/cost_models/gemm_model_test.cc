@@ -129,6 +129,22 @@ TEST(GemmTileModel, HasNoCliffs) {
   }
 }
 
+// Products that are launched one by one fill the SMs one by one: never faster than together by more
+// than the choice of tiles, and as long as so many of them.
+TEST(GemmTileModel, ProductsLaunchedOneByOneTakeAsLongAsEachAlone) {
+  for (absl::string_view gpu : kGpus) {
+    for (const int64_t rows : {1, 100, 1000, 5000}) {
+      KernelSpec spec = Gemm(rows, 1536, 2048);
+      const double alone = Seconds(spec, gpu);
+      spec.batch = 16;
+      const double together = Seconds(spec, gpu);
+      spec.launches = 16;
+      EXPECT_NEAR(Seconds(spec, gpu), 16 * alone, 1e-9 * alone) << gpu << " " << rows;
+      EXPECT_LE(together, 16 * alone * 1.1) << gpu << " " << rows;
+    }
+  }
+}
+
 // The same GPU with a clock and a memory half as fast takes twice as long, its launch aside.
 TEST(GemmTileModel, ScalesWithTheRatesOfTheDevice) {
   DeviceType device = *CatalogueDevice("A100-SXM-80GB"), slow = device;
