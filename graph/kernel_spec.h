@@ -50,6 +50,9 @@ struct KernelSpec {
   // bytes of one row: where rows do not stay on the chip in between they are read once more.
   double reread_bytes = 0, row_bytes = 0;
   int launches = 1;  // GPU kernels launched by the host
+  // Host time of the call before them (Python, autograd), in launches; negative: so many of the
+  // launches are a CUDA graph's, which takes the host none.
+  int calls = 0;
   // Its rows are those of the mean load; devices have more or fewer (Skew).
   bool routed = false;
   // kAttention: whose kernel (cost_models/attention_kernels.h); empty: the device's best.
@@ -62,7 +65,7 @@ struct KernelSpec {
                       s.accumulate_fp32, s.quantized_operand, s.window, s.stride, s.channels_last,
                       s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal,
                       s.backward, s.flops, s.read_bytes, s.write_bytes, s.random_numbers,
-                      s.reread_bytes, s.row_bytes, s.launches, s.routed, s.library);
+                      s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed, s.library);
   }
   std::string DebugString() const;  // `gemm bf16 2048x12288x6144 wgrad`
 };

@@ -1,6 +1,8 @@
 #include "strategy/software_profile.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/embedded_file.h"
 #include "base/suggest.h"
 #include "strategy/software_profiles.h"
@@ -18,6 +20,7 @@ std::string SoftwareProfile::StructureKey() const {
   std::string key;
   AppendKey(name, &key);
   AppendKey(kernels, &key);
+  AppendKey(calls, &key);
   AppendKey(types, &key);
   absl::StrAppend(&key, precision.DebugString(), " ");
   AppendKey(tensors, &key);
@@ -27,6 +30,40 @@ std::string SoftwareProfile::StructureKey() const {
   AppendKey(experts, &key);
   AppendKey(recompute, &key);
   return key;
+}
+
+bool SoftwareProfile::Calls::Captures(absl::string_view op, bool* begins) const {
+  for (const std::string& scope : captured) {
+    const auto found = scopes.find(scope);
+    if (found == scopes.end()) continue;
+    for (const std::string& name : found->second) {
+      const bool prefix = absl::EndsWith(name, ".");
+      if (prefix ? !absl::StartsWith(op, name) : op != name) continue;
+      *begins = &name == &found->second.front() && !prefix;
+      return true;
+    }
+  }
+  return false;
+}
+
+absl::Status SoftwareProfile::Capture(absl::string_view scopes) {
+  for (const absl::string_view scope : absl::StrSplit(scopes, '+')) {
+    if (calls.scopes.count(std::string(scope)) > 0) {
+      calls.captured.insert(std::string(scope));
+      continue;
+    }
+    if (calls.scopes.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("profile `", name, "` captures no parts of layers as CUDA graphs (`", scope,
+                       "`); without parts, whole passes are captured."));
+    }
+    std::vector<std::string> known;
+    for (const auto& [part, ops] : calls.scopes) known.push_back(part);
+    return absl::InvalidArgumentError(absl::StrCat("no part `", scope,
+                                                   "` of CUDA graphs in profile `", name, "`.",
+                                                   Offer(std::string(scope), known)));
+  }
+  return absl::OkStatus();
 }
 
 bool SoftwareProfile::Quantizes(absl::string_view name) const {
@@ -91,6 +128,8 @@ SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
   quantized.reset();
   // Loss scaling is for fp16.
   settled.update.fp16_overflow_check = update.fp16_overflow_check && dtype == DType::kFp16;
+  // What is captured as a whole does without the host.
+  if (host.cuda_graphs) settled.calls.waits.clear();
   settled.settled_key = settled.StructureKey();
   // Bodies know nothing of transfers between stages: schedules share them.
   if (pipeline.interleaved_p2p_overlaps && schedule == Schedule::kInterleaved) {

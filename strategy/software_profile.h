@@ -35,8 +35,11 @@ struct SoftwareProfile {
     bool fp32 = false;
     int forward_casts = 0, backward_casts = 0;
     int metrics = 0;
+    int forward_small = 0, backward_small = 0;
+    std::optional<int> forward_calls, backward_calls;
     PLANCAST_KEY_FIELDS(ExtraKernels, forward_passes, backward_passes, fp32, forward_casts,
-                        backward_casts, metrics)
+                        backward_casts, metrics, forward_small, backward_small, forward_calls,
+                        backward_calls)
   };
 
   // Tensors of an op beside those of its rule; proto OpMemory documents them.
@@ -80,6 +83,19 @@ struct SoftwareProfile {
                         extra, attention, attention_kernel, vocab_pad_multiple, dropout, repeats_kv,
                         fuse_wgrad_accumulation, wgrad_overlaps_tp, reduces_each_product,
                         first_dim_collectives, context_copies, tp_transports, context_steps)
+  };
+
+  // What the host does for ops beside launching kernels, in launches.
+  struct Calls {
+    int forward = 0, backward = 0;  // of an op that `extra` says nothing of
+    std::map<DType, int> quantize;  // of one operand, by type of product
+    std::set<std::string> waits;    // rules behind whose forward kernels it waits
+    std::map<std::string, std::vector<std::string>> scopes;  // ops of CUDA graphs of layers
+    std::set<std::string> captured;                          // scopes that are
+    PLANCAST_KEY_FIELDS(Calls, forward, backward, quantize, waits, scopes, captured)
+
+    // Whether a CUDA graph holds the op; `begins`: it is the first that is named there.
+    bool Captures(absl::string_view op, bool* begins) const;
   };
 
   // Types of storage and wire.
@@ -190,6 +206,7 @@ struct SoftwareProfile {
 
   // --- structure (read by the compiler) ---
   Kernels kernels;
+  Calls calls;
   Types types;
   // What a forecast asks for, whatever `types` say; For() carries it out.
   Precision precision;
@@ -207,6 +224,10 @@ struct SoftwareProfile {
   Host host;
   Contention contention;
   MemoryOverhead memory;
+
+  // Captures these parts of layers as CUDA graphs: `attn+moe_router`. One that the profile does
+  // not know is refused with the list.
+  absl::Status Capture(absl::string_view scopes);
 
   // Whether the products of op `name` (`mlp.fc1`) run in the 8- or 4-bit type of the
   // model.

@@ -265,6 +265,39 @@ absl::StatusOr<ContextSteps> StepsFromProto(const proto::ContextSteps& p) {
       "context_steps: merge_passes must be 1 to 100, packs and sum_packs 0 to 100.");
 }
 
+absl::StatusOr<SoftwareProfile::Calls> CallsFromProto(const proto::SoftwareProfile& p) {
+  SoftwareProfile::Calls calls;
+  calls.forward = p.forward_calls();
+  calls.backward = p.backward_calls();
+  if (std::min(calls.forward, calls.backward) < 0 ||
+      std::max(calls.forward, calls.backward) > 100) {
+    return absl::InvalidArgumentError(absl::StrCat("forward_calls is ", calls.forward,
+                                                   " and backward_calls ", calls.backward,
+                                                   "; both must be 0 to 100."));
+  }
+  for (const proto::QuantizeLaunches& entry : p.quantize_launches()) {
+    ASSIGN_OR_RETURN(const DType type, ParseDType(entry.type()), _ << "quantize_launches");
+    if (!IsQuantized(type) || entry.launches() < 0 || entry.launches() > 100) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("quantize_launches of `", entry.type(), "` is ", entry.launches(),
+                       "; the type must have 8 or 4 bits, the count must be 0 to 100."));
+    }
+    calls.quantize[type] = entry.launches();
+  }
+  if (!p.fixed_capacity()) calls.waits.insert(p.host_waits().begin(), p.host_waits().end());
+  for (const proto::GraphScope& scope : p.graph_scopes()) {
+    calls.scopes[scope.name()].assign(scope.op().begin(), scope.op().end());
+  }
+  for (const std::string& scope : p.default_graph_scopes()) {
+    if (calls.scopes.count(scope) == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("default_graph_scopes names `", scope, "`, which graph_scopes does not."));
+    }
+    calls.captured.insert(scope);
+  }
+  return calls;
+}
+
 absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   RETURN_IF_ERROR(CheckFractions(p));
   SoftwareProfile profile;
@@ -277,15 +310,21 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.kernels.eager.insert(p.eager().begin(), p.eager().end());
   for (const proto::ExtraKernels& op : p.extra_kernels()) {
     const auto counts = {op.forward_passes(), op.backward_passes(), op.forward_casts(),
-                         op.backward_casts(), op.metrics()};
+                         op.backward_casts(), op.metrics(),         op.forward_small(),
+                         op.backward_small(), op.forward_calls(),   op.backward_calls()};
     if (std::any_of(counts.begin(), counts.end(), [](int n) { return n < 0 || n > 100; })) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("extra_kernels `", op.rule(), "` has a count that is not from 0 to 100: ",
-                       absl::StrJoin(counts, ", "), " passes, casts and metrics."));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "extra_kernels `", op.rule(), "` has a count that is not from 0 to 100: ",
+          absl::StrJoin(counts, ", "), " passes, casts, metrics, small kernels and calls."));
     }
-    profile.kernels.extra[op.rule()] = {op.forward_passes(), op.backward_passes(), op.fp32(),
-                                        op.forward_casts(),  op.backward_casts(),  op.metrics()};
+    SoftwareProfile::ExtraKernels& extra = profile.kernels.extra[op.rule()];
+    extra = {op.forward_passes(), op.backward_passes(), op.fp32(),          op.forward_casts(),
+             op.backward_casts(), op.metrics(),         op.forward_small(), op.backward_small(),
+             std::nullopt,        std::nullopt};
+    if (op.has_forward_calls()) extra.forward_calls = op.forward_calls();
+    if (op.has_backward_calls()) extra.backward_calls = op.backward_calls();
   }
+  ASSIGN_OR_RETURN(profile.calls, CallsFromProto(p));
   for (const proto::OpMemory& op : p.op_memory()) {
     ASSIGN_OR_RETURN(profile.tensors.op_memory[op.rule()], OpMemoryFromProto(op),
                      _ << "op_memory `" << op.rule() << "`");

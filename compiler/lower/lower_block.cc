@@ -317,6 +317,11 @@ class PhaseLowering {
           absl::StrCat(context_.body().ops[step.op.op].name, PartSuffix(step.part));
       ready = builder_.AddKernel(kernel, PurposeOf(step.part), label, deps);
     }
+    const std::set<std::string>& waits = context_.profile->calls.waits;
+    const bool makes = step.part == Part::kForward || step.part == Part::kRecompute;
+    if (makes && waits.count(step.op.rule->name()) > 0) {
+      builder_.MarkHostSync(ready);
+    }
     return ready;
   }
 

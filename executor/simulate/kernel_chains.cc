@@ -113,9 +113,14 @@ int32_t KernelChains::EndOfChain(int32_t entity, int stream,
   const int32_t* const order = layer.index->order.data() + layer.index->order_begin[stream];
   const int32_t count = layer.index->Count(stream);
   int32_t rank = streams_.cursor(CursorOf(entity, stream)).rank + 1;
-  // Where the host waits within a block, each task has a clock of its own.
-  if (layer.index->syncs && hosts_.Matters(in_.ProgramOf(entity))) return rank;
-  while (rank < count && Follows(*layer.block, *layer.index, order[rank])) ++rank;
+  // Tasks behind different waits of the host have clocks of their own.
+  const BlockIndex& index = *layer.index;
+  const bool clocks = index.syncs && hosts_.Matters(in_.ProgramOf(entity));
+  const int32_t wait = index.sync_before[order[rank - 1]];
+  while (rank < count && Follows(*layer.block, index, order[rank]) &&
+         (!clocks || index.sync_before[order[rank]] == wait)) {
+    ++rank;
+  }
   return rank;
 }
 

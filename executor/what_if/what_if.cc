@@ -147,7 +147,8 @@ class TaskChanger {
           const double time = KernelTime(block, t, kernels[block.spec[t]]);
           block.spec[t] = Add(block.spec[t], time, kernels, kernel_of_, plan_.graph.kernels,
                               plan_.options.kernel_time);
-          if (time == 0) plan_.graph.kernels[block.spec[t]].launches = 0;
+          KernelSpec& kernel = plan_.graph.kernels[block.spec[t]];
+          if (time == 0) kernel.launches = kernel.calls = 0;
         }
       }
     }

@@ -109,7 +109,8 @@ class Lowering {
                 costs_.Estimate(kernel, machine_.DeviceOf(devices_[rank]))->seconds_alone;
             const double ps = seconds / machine_.ComputeScale(devices_[rank]) * 1e12;
             task.duration_ps = static_cast<int64_t>(std::ceil(ps - ps * 2.3e-16));
-            task.launches = kernel.launches;
+            task.launches = std::max(kernel.launches + std::min(kernel.calls, 0), 0);
+            task.calls = task.launches > 0 ? std::max(kernel.calls, 0) : 0;
           } else {
             task.meeting = MeetingOf(rank, lowered.program, i, layer, t);
           }

@@ -20,11 +20,11 @@ namespace plancast {
 struct ReferenceTask {
   bool is_comm = false;
   int32_t stream = 0;
-  int64_t duration_ps = 0;  // of a kernel
-  int32_t meeting = -1;     // of a communication
-  int32_t launches = 1;
-  bool captured = false;      // launched by a CUDA graph
-  bool begins_graph = false;  // the first task of one
+  int64_t duration_ps = 0;          // of a kernel
+  int32_t meeting = -1;             // of a communication
+  int32_t calls = 0, launches = 1;  // of its host: before the first launch, and all launches
+  bool captured = false;            // launched by a CUDA graph
+  bool begins_graph = false;        // the first task of one
   bool host_sync = false;
   std::vector<int32_t> deps;  // tasks of the same rank
   // Identity within the program, for comparing multisets.

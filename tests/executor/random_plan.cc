@@ -33,6 +33,12 @@ class Drawer {
     const std::vector<std::pair<int64_t, int64_t>> places = DrawPlaces();
     for (const auto& [stage, replica] : places) DrawProgram(stage, replica, places);
     plan_.graph = builder_.Build();
+    // Some kernels are called before they are launched, some are several, some a graph's.
+    for (KernelSpec& kernel : plan_.graph.kernels) {
+      if (!Once(3)) continue;
+      kernel.launches = In(1, 3);
+      kernel.calls = In(-3, 4);
+    }
     return plan_;
   }
 

@@ -103,6 +103,7 @@ class Stepper {
         if (launched.begins_graph) host += params.graph_launch_ps;
         first = host;
       } else {
+        host += params.launch_ps * launched.calls;
         first = host + (launched.launches > 0 ? params.launch_ps : 0);
         host += params.launch_ps * launched.launches;
       }

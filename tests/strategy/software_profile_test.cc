@@ -238,6 +238,48 @@ TEST(SoftwareProfileTest, SomeFusionsAreForHalfPrecision) {
   EXPECT_FALSE(fused(DType::kFp32));
 }
 
+TEST(SoftwareProfileTest, CapturesPartsOfLayersThatItKnows) {
+  ASSERT_OK_AND_ASSIGN(SoftwareProfile profile, FindSoftwareProfile("megatron-core"));
+  const std::string whole = profile.StructureKey();
+  ASSERT_OK(profile.Capture("attn+moe_router"));
+  EXPECT_NE(profile.StructureKey(), whole);
+  bool begins = false;
+  EXPECT_TRUE(profile.calls.Captures("attn.norm", &begins));
+  EXPECT_TRUE(begins);
+  EXPECT_TRUE(profile.calls.Captures("attn.core", &begins));
+  EXPECT_FALSE(begins);
+  EXPECT_FALSE(profile.calls.Captures("mlp.experts.fc1", &begins));
+  EXPECT_THAT(profile.Capture("atn"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                               testing::HasSubstr("Did you mean `attn`?")));
+  ASSERT_OK_AND_ASSIGN(SoftwareProfile eager, FindSoftwareProfile("eager"));
+  EXPECT_THAT(eager.Capture("attn"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("captures no parts of layers as CUDA graphs")));
+}
+
+// What is captured as a whole does not wait for the host.
+TEST(SoftwareProfileTest, GraphsOfWholePassesDoNotWait) {
+  ASSERT_OK_AND_ASSIGN(SoftwareProfile profile, FindSoftwareProfile("megatron-core"));
+  EXPECT_FALSE(profile.For(DType::kBf16, Schedule::kNone).calls.waits.empty());
+  profile.host.cuda_graphs = true;
+  EXPECT_TRUE(profile.For(DType::kBf16, Schedule::kNone).calls.waits.empty());
+}
+
+TEST(SoftwareProfileTest, CallsAreCheckedWithTheirPlace) {
+  const auto error = [](const std::string& text) {
+    return ParseSoftwareProfile("like: \"ddp\" " + text, "mine.textproto").status();
+  };
+  EXPECT_THAT(error("forward_calls: -1"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("mine.textproto: forward_calls is -1")));
+  EXPECT_THAT(error("quantize_launches { type: \"bf16\" launches: 1 }"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("the type must have 8 or 4 bits")));
+  EXPECT_THAT(error("default_graph_scopes: \"attn\""),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("which graph_scopes does not")));
+}
+
 TEST(SoftwareProfileTest, LikeNamesAShippedProfile) {
   EXPECT_THAT(ParseSoftwareProfile("like: \"megatron-cor\"", "mine.textproto"),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "compiler/body/partition.h"
 #include "compiler/lower/kernels/by_document.h"
@@ -63,8 +64,8 @@ void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
 // reads together (`qkv_linear.packed`) are written side by side by their makers.
 constexpr char kBiasEpilogue[] = "bias_epilogue";
 constexpr char kPacked[] = ".packed";
-// The products of a mixture's experts run as one kernel; else each is launched alone, as
-// Transformer Engine's GroupedLinear does (over several streams, so they share the SMs).
+// The products of a mixture's experts run as one kernel (`grouped_products.mxfp8`: those in that
+// type); else each is launched alone, as Transformer Engine's GroupedLinear does.
 constexpr char kGroupedProducts[] = "grouped_products";
 constexpr int64_t kMostLaunches = 1 << 20;
 // Images lie in memory as tensor cores read them (NHWC).
@@ -93,6 +94,7 @@ class KernelWork {
       base_.pass = PassOf(part.step->part);
     }
     base_.quantized_operand |= part.quantized;
+    NoteCalls(part, op.name);
     if (!context_.profile->Quantizes(op.name)) base_.dtype = StorageType(context_.dtype);
     if (context_.profile->kernels.eager.count(OwnRule(rule)) > 0) {
       AddEager(part, rule, extents);
@@ -136,10 +138,45 @@ class KernelWork {
       kernels_.push_back(base_);
     }
     kernels_.insert(kernels_.end(), after_.begin(), after_.end());
+    CountCalls();
     return std::move(kernels_);
   }
 
  private:
+  // What the host does for an op before its first kernel: once for its gradients, once for the
+  // parts of a product.
+  void NoteCalls(const KernelPart& part, const std::string& op) {
+    const SoftwareProfile::Calls& calls = context_.profile->calls;
+    const bool forward = PassOf(part.step->part) == GemmPass::kForward;
+    bool begins = false;
+    const bool captured = calls.Captures(op, &begins);
+    captured_ |= captured;
+    if (captured && !begins) return;
+    if (part.step->part == Part::kWeightGrad) return;
+    if (part.loop != nullptr && part.piece > 0 && part.step->rule->fused().empty()) return;
+    const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(*part.step->rule);
+    const int usual = forward ? calls.forward : calls.backward;
+    if (extra == nullptr || captured) {
+      calls_ = std::max(calls_, usual);
+    } else {
+      calls_ = std::max(calls_,
+                        (forward ? extra->forward_calls : extra->backward_calls).value_or(usual));
+    }
+  }
+
+  void CountCalls() {
+    const std::map<DType, int>& quantize = context_.profile->calls.quantize;
+    for (KernelSpec& kernel : kernels_) {
+      const auto operand = quantize.find(kernel.dtype);
+      const bool quantizes = kernel.family == KernelFamily::kGemm && !kernel.quantized_operand &&
+                             kernel.pass != GemmPass::kWgrad && operand != quantize.end();
+      kernel.calls = captured_   ? -kernel.launches
+                     : quantizes ? operand->second * kernel.launches
+                                 : 0;
+    }
+    if (!kernels_.empty()) kernels_.front().calls += calls_;
+  }
+
   // `local`: factor sizes of the largest shard.
   OpWork WorkOf(const KernelPart& part, const std::vector<int64_t>& local, int begin,
                 int end) const {
@@ -164,6 +201,11 @@ class KernelWork {
     const OpNode& op = context_.body().ops[part.step->op];
     return CutsConditions(rule, SplitFor(rule, op, context_.bound->splits[part.step->op]),
                           *context_.mesh);
+  }
+
+  // In every type, or in this one.
+  bool GroupsProducts(DType type) const {
+    return Has(kGroupedProducts) || Has(absl::StrCat(kGroupedProducts, ".", DTypeName(type)));
   }
 
   bool Has(const std::string& fusion) const {
@@ -200,7 +242,7 @@ class KernelWork {
         elements * (2 * narrow * passes + (narrow + ElementBytes(DType::kFp32)) * casts);
     base_.read_bytes += bytes / 2;
     base_.write_bytes += bytes / 2;
-    base_.launches += passes + casts;
+    base_.launches += passes + casts + (forward ? extra->forward_small : extra->backward_small);
   }
 
   // In a ring that sends copies they are made of a rank's own keys alone: before the first step;
@@ -398,7 +440,7 @@ class KernelWork {
       kernel.n = c.n;
       kernel.k = c.k;
       kernel.flops = c.flops;
-      if (product.grouped && !Has(kGroupedProducts)) {
+      if (product.grouped && !GroupsProducts(kernel.dtype)) {
         kernel.launches = static_cast<int>(std::min<int64_t>(c.batch, kMostLaunches));
       }
       if (product.window > 0) {
@@ -418,6 +460,8 @@ class KernelWork {
   std::vector<Product> products_;
   std::vector<KernelSpec> kernels_, after_;  // concatenations and products; epilogues
   double pointwise_ = 0;
+  int calls_ = 0;          // of the host, before the first kernel
+  bool captured_ = false;  // by a CUDA graph of a part of the layer
 };
 
 }  // namespace

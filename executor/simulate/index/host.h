@@ -55,7 +55,8 @@ Launch LaunchOf(const HostParams& host, const TaskIndex& index, int32_t program,
   }
   const int64_t last = before + own - released;
   launch.last_ps = launch.released_ps + last * host.launch_ps;
-  launch.first_ps = launch.released_ps + (own > 0 ? last - own + 1 : last) * host.launch_ps;
+  const int64_t first = before - released + index.FirstLaunchOf(program, ref);
+  launch.first_ps = launch.released_ps + first * host.launch_ps;
   return launch;
 }
 

@@ -49,13 +49,23 @@ void Clear(BlockIndex& index) {
   for (std::vector<int32_t> BlockIndex::*column :
        {&BlockIndex::order, &BlockIndex::rank, &BlockIndex::position, &BlockIndex::dep_begin,
         &BlockIndex::deps, &BlockIndex::port_begin, &BlockIndex::ports, &BlockIndex::launches,
-        &BlockIndex::sync_before}) {
+        &BlockIndex::first_launch, &BlockIndex::sync_before}) {
     (index.*column).clear();
     (cleared.*column).swap(index.*column);
   }
   index.awaited.clear();
   cleared.awaited.swap(index.awaited);
   index = std::move(cleared);
+}
+
+// What a kernel takes of the host's time, in launches: until its first kernel is launched, and all.
+struct HostCount {
+  int32_t first = 0, all = 0;
+};
+HostCount CountOf(const KernelSpec& kernel) {
+  if (kernel.launches == 0) return {};
+  const int32_t all = std::max(kernel.launches + kernel.calls, 0);
+  return {std::min(all, std::max(kernel.calls, 0) + 1), all};
 }
 
 void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, BlockIndex& index) {
@@ -74,7 +84,13 @@ void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, B
     index.streams |= MaskOf(stream);
     if (kernel) index.kernel_streams |= MaskOf(stream);
     index.launches.push_back(launches);
-    if (!captured) launches += kernel ? graph.kernels[block.spec[t]].launches : 1;
+    int32_t first = launches;
+    if (!captured) {
+      const HostCount count = kernel ? CountOf(graph.kernels[block.spec[t]]) : HostCount{1, 1};
+      first += count.first;
+      launches += count.all;
+    }
+    index.first_launch.push_back(first);
     index.sync_before.push_back(sync);
     if ((block.flags[t] & Block::kHostSync) != 0) sync = t;
   }

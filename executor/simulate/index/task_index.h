@@ -40,12 +40,11 @@ struct BlockIndex {
   std::vector<uint8_t> awaited;            // whether a task of another stream waits for a task
   std::vector<int32_t> port_begin, ports;  // likewise, in-ports
   std::vector<int32_t> launches;           // before each task and, at last, of all
+  std::vector<int32_t> first_launch;       // with how many a task can start: its calls and one more
   std::vector<int32_t> sync_before;        // the last task before that the host waits for; -1
 
   // With the first of its launches a task can start: how many that is, in the layer.
-  int32_t FirstLaunch(int32_t task) const {
-    return launches[task] < launches[task + 1] ? launches[task] + 1 : launches[task];
-  }
+  int32_t FirstLaunch(int32_t task) const { return first_launch[task]; }
   int32_t Count(int stream) const { return order_begin[stream + 1] - order_begin[stream]; }
   // Last task of a stream that is not empty.
   int32_t Last(int stream) const { return order[order_begin[stream + 1] - 1]; }
@@ -142,6 +141,11 @@ class TaskIndex {
     const BlockIndex& block = BlockAt(program, ref.instance);
     return programs_[program].launches_before[ref.instance] +
            int64_t{block.launches.back()} * ref.layer + block.launches[ref.task];
+  }
+  // Of a task's own, with which it can start.
+  int32_t FirstLaunchOf(int32_t program, const TaskRef& ref) const {
+    const BlockIndex& block = BlockAt(program, ref.instance);
+    return block.first_launch[ref.task] - block.launches[ref.task];
   }
   int32_t LaunchesOf(int32_t program, const TaskRef& ref) const {
     const BlockIndex& block = BlockAt(program, ref.instance);

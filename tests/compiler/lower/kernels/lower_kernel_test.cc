@@ -254,6 +254,41 @@ TEST(ExtraKernelsTest, ScalesMasksAndCastsOfAFrameworkAreAddedToItsOp) {
   EXPECT_DOUBLE_EQ(wide.read_bytes + wide.write_bytes, (2 * 8 + 4 + 4) * scores + statistic);
 }
 
+TEST(CallsTest, AnOpIsCalledOnceForwardAndOnceForItsGradients) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.profile().calls.forward = 7;
+  plan.profile().calls.backward = 3;
+  plan.profile().kernels.extra["qkv_linear"].forward_calls = 11;
+  plan.profile().kernels.extra["qkv_linear"].forward_small = 2;
+  const KernelSpec qkv = Kernels(plan, "layer.F", "attn.qkv").at(0);
+  EXPECT_EQ(qkv.calls, 11);
+  EXPECT_EQ(qkv.launches, 3);
+  EXPECT_EQ(Kernels(plan, "layer.B", "attn.qkv.bwd").at(0).calls, 3);
+  EXPECT_EQ(Kernels(plan, "layer.B", "attn.qkv.wgrad").at(0).calls, 0);
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.norm").at(0).calls, 7);
+}
+
+TEST(CallsTest, OperandsAreQuantisedByLaunches) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.profile().types.quantized_activations = false;
+  plan.profile().calls.quantize[DType::kFp8] = 4;
+  plan.Type(DType::kFp8);
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.proj").at(0).calls, 4);
+  EXPECT_EQ(Kernels(plan, "layer.B", "attn.proj.bwd").at(0).calls, 4);
+  EXPECT_EQ(Kernels(plan, "layer.B", "attn.proj.wgrad").at(0).calls, 0);
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.norm").at(0).calls, 0);
+}
+
+TEST(CallsTest, AGraphOfAPartTakesOneCall) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.profile().calls.forward = 7;
+  plan.profile().calls.scopes["attn"] = {"attn.norm", "attn."};
+  ASSERT_OK(plan.profile().Capture("attn"));
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.norm").at(0).calls, 7 - 1);
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.qkv").at(0).calls, -1);
+  EXPECT_EQ(Kernels(plan, "layer.F", "mlp.fc1").at(0).calls, 7);
+}
+
 TEST(AttentionKernelTest, TheProfileSaysWhoseKernelsRun) {
   PlanUnderTest plan = PlanUnderTest::Of(Llama());
   plan.profile().kernels.attention_kernel = "flash-attention-2";

@@ -70,6 +70,26 @@ TEST(BlockIndexTest, DropsWaitsThatAddNothing) {
   EXPECT_THAT(Row(block.port_begin, block.ports, 2), ElementsAre());
 }
 
+// Calls go before a kernel's first launch; negative ones are launches that the host is spared.
+TEST(BlockIndexTest, CountsCalls) {
+  GraphBuilder b({{"tp", 2}});
+  b.Block("F").Kernel(1).Kernel(2).Kernel(3).Kernel(4);
+  b.Program("all").Run("F");
+  ExecutionGraph graph = b.Build();
+  graph.kernels[0].calls = 5;
+  graph.kernels[1].launches = 3;
+  graph.kernels[1].calls = -2;
+  graph.kernels[2].launches = 2;
+  graph.kernels[2].calls = -4;
+  graph.kernels[3].launches = 2;
+  graph.kernels[3].calls = 1;
+  const TaskIndex index = *TaskIndex::Create(graph);
+  const BlockIndex& block = index.block(0);
+  EXPECT_THAT(block.launches, ElementsAre(0, 6, 7, 7, 10));
+  EXPECT_THAT(block.first_launch, ElementsAre(6, 7, 7, 9));
+  EXPECT_EQ(index.FirstLaunchOf(0, {0, 0, 3}), 2);
+}
+
 TEST(BlockIndexTest, CountsLaunchesAndWaitsOfTheHost) {
   GraphBuilder b({{"tp", 2}});
   b.Block("F").Kernel(1).Kernel(2).HostSync();

@@ -342,7 +342,10 @@ class LayerLawsTest : public testing::Test {
       task.alone = task.delay + static_cast<int64_t>(CeilDiv<int128>(task.work, task.rate_q16));
     }
     graph_ = builder.Build();
-    for (KernelSpec& kernel : graph_.kernels) kernel.launches = Draw(0, 3);
+    for (KernelSpec& kernel : graph_.kernels) {
+      kernel.launches = Draw(0, 3);
+      kernel.calls = Draw(-3, 4);
+    }
     index_ = *TaskIndex::Create(graph_);
   }
 

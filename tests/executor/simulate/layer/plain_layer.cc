@@ -130,8 +130,8 @@ PlainTimes PlainLayer::Go(State state) const {
     }
     stream.launched = 0;
     if (costs_.hosted) {
-      const int32_t before = index_.launches[task], with = index_.launches[task + 1];
-      if (state.now < conditions_.host + costs_.launch_ps * std::min(before + 1, with)) {
+      const int32_t with = index_.launches[task + 1];
+      if (state.now < conditions_.host + costs_.launch_ps * index_.first_launch[task]) {
         return false;
       }
       stream.launched = conditions_.host + costs_.launch_ps * with;
