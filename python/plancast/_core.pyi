@@ -344,7 +344,7 @@ def predict(
     dtype: str,
     profile: str,
     precision: dict[str, str],
-    cuda_graphs: bool,
+    cuda_graphs: bool | str,
     timeline: bool,
     memory_only_if_unfit: bool,
     shortcuts: bool,
@@ -381,7 +381,7 @@ def sensitivities(
     dtype: str,
     profile: str,
     precision: dict[str, str],
-    cuda_graphs: bool,
+    cuda_graphs: bool | str,
     candidates: str,
 ) -> tuple[float, list[tuple[str, float]]]: ...
 def fits(
@@ -407,7 +407,7 @@ def rank(
     dtype: str,
     profile: str,
     precision: dict[str, str],
-    cuda_graphs: bool,
+    cuda_graphs: bool | str,
     workers: int,
     progress: Callable[[int, int], object] | None,
     announce: Callable[[int, float], object] | None,

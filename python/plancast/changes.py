@@ -154,7 +154,7 @@ def sensitivities(
     batch: int | None = None,
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
-    cuda_graphs: bool = False,
+    cuda_graphs: bool | str = False,
     session: Session | None = None,
     **types: Unpack[Types],
 ) -> Sensitivities:

@@ -33,7 +33,7 @@ def predict(
     batch: int | None = None,
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
-    cuda_graphs: bool = False,
+    cuda_graphs: bool | str = False,
     session: Session | None = None,
     records: Records | None = None,
     timeline: bool = False,
@@ -117,7 +117,7 @@ def rank(
     top: int | None = None,
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
-    cuda_graphs: bool = False,
+    cuda_graphs: bool | str = False,
     session: Session | None = None,
     records: Records | None = None,
     workers: int | None = None,
@@ -250,7 +250,7 @@ def recompute_sets() -> dict[str, str]:
     return dict(_core.recompute_sets())
 
 
-def _asked(model: Model, machine: Machine, dtype: str, cuda_graphs: bool) -> dict[str, Any]:
+def _asked(model: Model, machine: Machine, dtype: str, cuda_graphs: bool | str) -> dict[str, Any]:
     """What a launch of a forecast plan needs again."""
     return {
         "dtype": dtype,

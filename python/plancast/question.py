@@ -43,7 +43,7 @@ class PlanQuestion:
     dtype: str
     profile: str
     precision: dict[str, str]
-    cuda_graphs: bool = False
+    cuda_graphs: bool | str = False
     timeline: bool = False
     memory_first: bool = False
     shortcuts: bool = True

@@ -116,6 +116,15 @@ def test_predictions_are_deterministic(small):
     assert len({digits(session), digits(session), digits(None)}) == 1
 
 
+def test_parts_of_layers_are_captured(small):
+    eager = pc.predict(small, MACHINE, "tp=2,mb=1", profile="megatron-core")
+    parts = pc.predict(small, MACHINE, "tp=2,mb=1", profile="megatron-core", cuda_graphs="attn+mlp")
+    whole = pc.predict(small, MACHINE, "tp=2,mb=1", profile="megatron-core", cuda_graphs=True)
+    assert eager.iteration_time > parts.iteration_time > whole.iteration_time
+    with pytest.raises(pc.InputError, match="no part `atn` of CUDA graphs.*Did you mean `attn`"):
+        pc.predict(small, MACHINE, "tp=2,mb=1", profile="megatron-core", cuda_graphs="atn")
+
+
 def test_cuda_graphs_are_a_choice_of_the_plan(small):
     eager = pc.predict(small, MACHINE, "tp=2,mb=1")
     graphs = pc.predict(small, MACHINE, "tp=2,mb=1", cuda_graphs=True)

@@ -73,7 +73,7 @@ def test_what_is_public_names_the_argument_that_is_wrong(name):
         ("batch", "8", "a whole number"),
         ("batch", 8.0, "a whole number"),
         ("dtype", 16, "text"),
-        ("cuda_graphs", "no", "True or False"),
+        ("cuda_graphs", 1, "True or False or text"),
         ("timeline", 1, "True or False"),
         ("session", "s", "a Session, such as `Session()`"),
         ("records", "kernels.db", 'a Records, such as `Records("kernels.db")`'),

@@ -45,7 +45,7 @@ std::vector<JobForecast> PredictAll(const std::vector<PyJob>& jobs, const PyMach
 std::pair<double, std::vector<std::pair<std::string, double>>> RankChanges(
     const PyModel& model, const PyMachine& machine, const PyStrategy& strategy,
     const PySession& session, std::optional<int64_t> batch, const std::string& dtype,
-    const std::string& profile, const PyPrecision& precision, bool cuda_graphs,
+    const std::string& profile, const PyPrecision& precision, const PyGraphs& cuda_graphs,
     const std::string& candidates) {
   Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   job.strategy = strategy.tree;

@@ -39,9 +39,10 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
                                      const PyStrategy& strategy, const PySession& session,
                                      Batch batch, const std::string& dtype,
                                      const std::string& profile, const PyPrecision& precision,
-                                     bool cuda_graphs, bool timeline, bool memory_only_if_unfit,
-                                     bool shortcuts, const std::string& what_if,
-                                     const PyRandomness& random, bool datasheet, bool chunk_level) {
+                                     const PyGraphs& cuda_graphs, bool timeline,
+                                     bool memory_only_if_unfit, bool shortcuts,
+                                     const std::string& what_if, const PyRandomness& random,
+                                     bool datasheet, bool chunk_level) {
   Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   job.strategy = strategy.tree;
   PredictOptions options;
@@ -110,8 +111,8 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
                                     const std::string& space, const std::string& objective,
                                     int64_t top, const std::string& dtype,
                                     const std::string& profile, const PyPrecision& precision,
-                                    bool cuda_graphs, int workers, const py::object& progress,
-                                    const py::object& announce) {
+                                    const PyGraphs& cuda_graphs, int workers,
+                                    const py::object& progress, const py::object& announce) {
   const Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   RankOptions options;
   options.space = ValueOrThrow(ParseSearchSpace(space));
@@ -186,14 +187,18 @@ std::vector<std::pair<std::string, std::string>> CompilePasses(
 }  // namespace
 
 Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype, const std::string& profile,
-            const PyPrecision& precision, bool cuda_graphs) {
+            const PyPrecision& precision, const PyGraphs& cuda_graphs) {
   Job job;
   job.model = model.source;
   job.global_batch = batch;
   job.dtype = ValueOrThrow(ParseDType(dtype));
   job.profile = ValueOrThrow(FindSoftwareProfile(profile));
   job.profile.precision = ValueOrThrow(ParsePrecision(precision));
-  if (cuda_graphs) job.profile.host.cuda_graphs = true;
+  if (const std::string* const scopes = std::get_if<std::string>(&cuda_graphs)) {
+    if (absl::Status status = job.profile.Capture(*scopes); !status.ok()) ThrowStatus(status);
+  } else if (std::get<bool>(cuda_graphs)) {
+    job.profile.host.cuda_graphs = true;
+  }
   return job;
 }
 

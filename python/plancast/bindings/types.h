@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "cluster/machine.h"
 #include "compiler/session.h"
@@ -45,10 +46,13 @@ struct PySession {
 // Types of storage and wire by option (strategy/precision.h).
 using PyPrecision = std::map<std::string, std::string>;
 
+// Whether CUDA graphs are captured: of whole passes, or of these parts of layers (`attn+mlp`).
+using PyGraphs = std::variant<bool, std::string>;
+
 // A job without its strategy; throws for unknown names.
 Job MakeJob(const PyModel& model, std::optional<int64_t> batch, const std::string& dtype,
             const std::string& profile, const PyPrecision& precision = {},
-            bool cuda_graphs = false);
+            const PyGraphs& cuda_graphs = false);
 
 void BindAlgorithms(pybind11::module_& m);
 void BindMachine(pybind11::module_& m);

@@ -102,8 +102,12 @@ def add_cuda_graphs(parser: argparse.ArgumentParser) -> None:
     """--cuda-graphs."""
     parser.add_argument(
         "--cuda-graphs",
-        action="store_true",
-        help="launch captured CUDA graphs, whatever the profile does",
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="PARTS",
+        help="launch captured CUDA graphs, whatever the profile does: of whole passes, or of "
+        "these parts of layers (attn+moe_router+moe_preprocess)",
     )
 
 

@@ -34,7 +34,7 @@ class Contents(Generic[_Plan]):
     """A preset's name, a path or name that the file gives, or a model built from its sizes."""
     gpus: int | None = None
     """Number of GPUs, where the file or the caller says it."""
-    cuda_graphs: bool = False
+    cuda_graphs: bool | str = False
     """Whether CUDA graphs are captured."""
     notes: tuple[str, ...] = ()
     """Settings that make no difference to a forecast, and how others were understood."""

@@ -100,7 +100,7 @@ def write(
     seq: int | None = None,
     dtype: str | None = None,
     profile: str | None = None,
-    cuda_graphs: bool = False,
+    cuda_graphs: bool | str = False,
     **types: str | None,
 ) -> str:
     """The text of the argument file with which a framework runs a plan.

@@ -27,7 +27,7 @@ class Known:
     seq: int | None = None
     dtype: str | None = None
     profile: str | None = None
-    cuda_graphs: bool = False
+    cuda_graphs: bool | str = False
     types: dict[str, str] = field(default_factory=dict)
 
     @classmethod

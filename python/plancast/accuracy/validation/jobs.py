@@ -8,7 +8,7 @@ from plancast.accuracy.validation.architecture import UnsupportedError, fields_o
 from plancast.accuracy.validation.recompute_modules import selective_of
 from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.scaling import dtype_of
-from plancast.accuracy.validation.software import layout_of, profile_for, unstated_16bit
+from plancast.accuracy.validation.software import graphs_of, layout_of, profile_for, unstated_16bit
 from plancast.errors import InputError
 from plancast.model import Model
 from plancast.models import presets
@@ -44,13 +44,16 @@ class RowJob:
     dtype: str
     candidates: tuple[Candidate, ...]
     chosen: dict[str, str] = field(default_factory=dict)
+    # What CUDA graphs capture: whole passes, or these parts of layers (`attn+mlp`).
+    cuda_graphs: bool | str = False
 
 
 def prepare(row: Row) -> RowJob:
     """Builds model and strategies; raises UnsupportedError with the reason."""
     _refuse(row)
     chosen: dict[str, str] = {}
-    profile, why = profile_for(row.software, row.assumption("dispatcher"))
+    drops = row.assumption("token_drop") == "1"
+    profile, why = profile_for(row.software, row.assumption("dispatcher"), drops)
     chosen["profile"] = f"{profile} ({why})"
     try:
         model = _model(row, chosen)
@@ -58,7 +61,25 @@ def prepare(row: Row) -> RowJob:
         candidates[0].strategy.check_supported()
     except InputError as error:
         raise UnsupportedError(str(error)) from None
-    return RowJob(row, model, profile, _dtype(row, chosen), tuple(candidates), chosen)
+    graphs = _graphs(row, chosen)
+    return RowJob(row, model, profile, _dtype(row, chosen), tuple(candidates), chosen, graphs)
+
+
+def _graphs(row: Row, chosen: dict[str, str]) -> bool | str:
+    said = row.assumption("cuda_graphs")
+    if said == "none":
+        return False
+    if said is None:
+        parts = graphs_of(row.software, row.model, row.machine, row.dtype)
+        if parts is not None:
+            chosen["cuda_graphs"] = f"{parts} (unknown: as in the software's recipes)"
+        return parts or False
+    if said == "full_iteration":
+        return True
+    if said == "enabled_scope_not_stated":
+        chosen["cuda_graphs"] = "whole passes (their parts are not stated)"
+        return True
+    return said
 
 
 def _dtype(row: Row, chosen: dict[str, str]) -> str:

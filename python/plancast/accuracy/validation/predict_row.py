@@ -199,6 +199,7 @@ def _predict(
         dtype=job.dtype,
         profile=job.profile,
         session=session,
+        cuda_graphs=job.cuda_graphs,
         memory_first=memory_first,
         datasheet=datasheet,
         what_if=what_if,

@@ -15,8 +15,11 @@ from plancast import _core
 DEFAULT = "megatron-core"
 
 
-def profile_for(software: str, dispatcher: str | None = None) -> tuple[str, str]:
-    """The profile, and why. `dispatcher`: what sends tokens to experts, if that is known.
+def profile_for(
+    software: str, dispatcher: str | None = None, token_drop: bool = False
+) -> tuple[str, str]:
+    """The profile, and why. `dispatcher`: what sends tokens to experts, if that is known;
+    `token_drop`: experts have a fixed capacity.
 
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
     'megatron-sc21'
@@ -26,6 +29,8 @@ def profile_for(software: str, dispatcher: str | None = None) -> tuple[str, str]
     entry = _entry(software)
     if entry is None:
         return DEFAULT, f"nothing known of `{software}`"
+    if token_drop and "token_drop" in entry:
+        return entry["token_drop"], f"for `{software}` with token drop"
     by_dispatcher: dict[str, str] = entry.get("dispatchers", {})
     if dispatcher in by_dispatcher:
         return by_dispatcher[dispatcher], f"for `{software}` with {dispatcher}"
@@ -67,6 +72,19 @@ def unprinted_vocab(software: str) -> int | None:
     """
     words = _of(software, "unprinted_vocab")
     return None if words is None else int(words)
+
+
+def graphs_of(software: str, model: str, machine: str, dtype: str) -> str | None:
+    """The parts of layers that this software's recipes capture as CUDA graphs; None: none.
+
+    >>> graphs_of("Megatron-Bridge 26.02", "qwen3-30b-a3b", "gb300-nvl72:2", "mxfp8")
+    'moe_router+moe_preprocess'
+    """
+    for recipe in (_entry(software) or {}).get("graphs", []):
+        said = {"model": model, "machine": machine, "dtype": dtype}
+        if all(re.search(recipe.get(key, ""), value) for key, value in said.items()):
+            return str(recipe["parts"])
+    return None
 
 
 def layout_of(software: str, layers: int, stages: int) -> str | None:
