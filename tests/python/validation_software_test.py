@@ -65,6 +65,30 @@ def test_a_row_may_say_its_dispatcher(name, dispatcher, profile):
     assert software.profile_for(name, dispatcher)[0] == profile
 
 
+def test_experts_of_fixed_capacity_have_a_profile():
+    profile, why = software.profile_for("Megatron-Bridge 25.09 NeMo Container", "alltoall", True)
+    assert (profile, why) == (
+        "megatron-bridge-drop",
+        "for `Megatron-Bridge 25.09 NeMo Container` with token drop",
+    )
+    assert software.profile_for("DeepSpeed", None, True)[0] == "deepspeed"
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "dtype", "parts"),
+    [
+        ("qwen3-30b-a3b", "dgx-h100:2", "bf16", "moe_router+moe_preprocess"),
+        ("qwen3-30b-a3b", "dgx-h100:2", "fp8", None),
+        ("qwen3-235b-a22b", "gb200-nvl72:64", "mxfp8", "attn+moe_router+moe_preprocess"),
+        ("qwen3-235b-a22b", "dgx-b200:32", "mxfp8", None),
+        ("llama3-70b", "gb200-nvl72:16", "bf16", None),
+    ],
+)
+def test_recipes_say_what_graphs_capture(model, machine, dtype, parts):
+    assert software.graphs_of("Megatron-Bridge 26.04", model, machine, dtype) == parts
+    assert software.graphs_of("Megatron-LM main", model, machine, dtype) is None
+
+
 def test_every_rule_names_a_profile_that_is_shipped():
     from plancast import _core
 
@@ -72,6 +96,7 @@ def test_every_rule_names_a_profile_that_is_shipped():
     for entry in software._table():
         assert entry["profile"] in shipped or entry["otherwise"] in shipped
         assert shipped.issuperset(entry.get("dispatchers", {}).values())
+        assert entry.get("token_drop", entry["profile"]) in shipped | {entry["profile"]}
 
 
 def test_software_that_no_rule_knows_is_warned_of(tmp_path):

@@ -50,6 +50,7 @@ def grouped_kernels(rows: Rows, gpu: Gpu) -> Kernels:
         "n": np.where(gradient, rows["k"], rows["n"]),
         "k": np.where(gradient, rows["n"], rows["k"]),
         "pass": gradient.astype(float),
+        "launches": rows["groups"],  # one by one
     }
     return Kernels("gemm", gpu, "bf16", columns)
 
