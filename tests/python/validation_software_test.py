@@ -65,6 +65,19 @@ def test_a_row_may_say_its_dispatcher(name, dispatcher, profile):
     assert software.profile_for(name, dispatcher)[0] == profile
 
 
+@pytest.mark.parametrize(
+    ("recipe", "profile"),
+    [
+        ("v0.5.0/GPT_OSS_120B_PRETRAIN_CONFIG_GB200_FP8_MX_V2", "megatron-bridge-fused"),
+        ("v0.4.0/GPT_OSS_120B_PRETRAIN_CONFIG_GB200_BF16_V2", "megatron-bridge-flex"),
+        (None, "megatron-bridge-flex"),
+    ],
+)
+def test_a_recipe_may_have_kernels_of_its_own(recipe, profile):
+    name = "Megatron-Bridge 26.06 NeMo Container"
+    assert software.profile_for(name, "hybridep", recipe)[0] == profile
+
+
 def test_every_rule_names_a_profile_that_is_shipped():
     from plancast import _core
 
@@ -72,6 +85,7 @@ def test_every_rule_names_a_profile_that_is_shipped():
     for entry in software._table():
         assert entry["profile"] in shipped or entry["otherwise"] in shipped
         assert shipped.issuperset(entry.get("dispatchers", {}).values())
+        assert shipped.issuperset(entry.get("recipes", {}).values())
 
 
 def test_software_that_no_rule_knows_is_warned_of(tmp_path):

@@ -94,7 +94,8 @@ class KernelWork {
     }
     base_.quantized_operand |= part.quantized;
     if (!context_.profile->Quantizes(op.name)) base_.dtype = StorageType(context_.dtype);
-    if (context_.profile->kernels.eager.count(OwnRule(rule)) > 0) {
+    const bool fused = !op.fusion.empty() && Has(op.fusion);
+    if (!fused && context_.profile->kernels.eager.count(OwnRule(rule)) > 0) {
       AddEager(part, rule, extents);
       return;
     }
@@ -105,7 +106,7 @@ class KernelWork {
       return;
     }
     AddBytes(part, rule, work, &base_);
-    AddExtraKernels(rule, work);
+    AddExtraKernels(rule, work, 0);
     if (part.step->part == Part::kForward) AddMetrics(rule, work);
     pointwise_ += work.pointwise_ops;
     base_.random_numbers += work.random_numbers;
@@ -177,21 +178,57 @@ class KernelWork {
 
   // One kernel per arithmetic operation: priced as one with all their traffic.
   void AddEager(const KernelPart& part, const OpRule& rule, const std::vector<int64_t>& extents) {
-    const EagerTraffic traffic = EagerTrafficOf(
-        rule, extents, part.begin, part.end, [this](DType type) { return context_.Bytes(type); });
+    const EagerTraffic traffic = EagerTrafficOf(rule, extents, part.begin, part.end,
+                                                [&](DType type) { return BytesIn(rule, type); });
     if (traffic.kernels == 0) return;
     base_.read_bytes += traffic.read_bytes;
     base_.write_bytes += traffic.write_bytes;
-    base_.launches = std::max(base_.launches, traffic.kernels);
+    const double launches = traffic.kernels * OneByOne(part, rule, extents);
+    base_.launches =
+        std::max(base_.launches, static_cast<int>(std::min<double>(launches, kMostLaunches)));
+    AddExtraKernels(rule, WorkOf(part, extents, part.begin, part.end),
+                    LargestResult(rule, extents));
+  }
+
+  // The experts of a device have weights of their own: operations on those run for each.
+  double OneByOne(const KernelPart& part, const OpRule& rule,
+                  const std::vector<int64_t>& extents) const {
+    if (Has(kGroupedProducts)) return 1;
+    const std::vector<int>& dims = context_.body().ops[part.step->op].factor_dims;
+    for (const RuleTensor& tensor : rule.tensors()) {
+      if (!tensor.parameter) continue;
+      for (int f : tensor.factors) {
+        if (context_.graph->dims[dims[f]].name == "experts") return static_cast<double>(extents[f]);
+      }
+    }
+    return 1;
+  }
+
+  // Bytes of one element; automatic mixed precision may run the op in fp32.
+  double BytesIn(const OpRule& rule, DType type) const {
+    const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(rule);
+    const bool wide = extra != nullptr && extra->fp32 && type == DType::kCompute;
+    return context_.Bytes(wide ? DType::kFp32 : type);
+  }
+
+  // Elements, with those that a fused op only passes on.
+  static double LargestResult(const OpRule& rule, const std::vector<int64_t>& extents) {
+    double largest = 0;
+    for (int t : rule.outputs()) {
+      double elements = 1;
+      for (int f : rule.tensors()[t].factors) elements *= static_cast<double>(extents[f]);
+      largest = std::max(largest, elements);
+    }
+    return largest;
   }
 
   // What the framework does beside the op, over the largest of its results.
-  void AddExtraKernels(const OpRule& rule, const OpWork& work) {
+  void AddExtraKernels(const OpRule& rule, const OpWork& work, double elements) {
     const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(rule);
-    if (extra == nullptr || work.write_elements.empty()) return;
+    if (extra == nullptr) return;
     const bool forward = base_.pass == GemmPass::kForward;
-    const double elements =
-        *std::max_element(work.write_elements.begin(), work.write_elements.end());
+    for (const double written : work.write_elements) elements = std::max(elements, written);
+    if (elements == 0) return;
     const double narrow = context_.Bytes(DType::kCompute);
     const bool mixed = extra->fp32 && narrow < ElementBytes(DType::kFp32);
     const int passes = forward ? extra->forward_passes : extra->backward_passes;
@@ -254,13 +291,7 @@ class KernelWork {
 
   void AddBytes(const KernelPart& part, const OpRule& rule, const OpWork& work,
                 KernelSpec* kernel) const {
-    // Automatic mixed precision may run the op in fp32.
-    const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(rule);
-    const auto bytes_of = [&](int tensor) {
-      const DType type = rule.tensors()[tensor].dtype;
-      const bool wide = extra != nullptr && extra->fp32 && type == DType::kCompute;
-      return context_.Bytes(wide ? DType::kFp32 : type);
-    };
+    const auto bytes_of = [&](int tensor) { return BytesIn(rule, rule.tensors()[tensor].dtype); };
     for (size_t i = 0; i < work.reads.size(); ++i) {
       if (!Moves(part.reads, rule, work.reads[i])) continue;
       const double size = bytes_of(work.reads[i]);

@@ -50,7 +50,9 @@ def prepare(row: Row) -> RowJob:
     """Builds model and strategies; raises UnsupportedError with the reason."""
     _refuse(row)
     chosen: dict[str, str] = {}
-    profile, why = profile_for(row.software, row.assumption("dispatcher"))
+    profile, why = profile_for(
+        row.software, row.assumption("dispatcher"), row.assumption("recipe")
+    )
     chosen["profile"] = f"{profile} ({why})"
     try:
         model = _model(row, chosen)

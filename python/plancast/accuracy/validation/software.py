@@ -15,8 +15,11 @@ from plancast import _core
 DEFAULT = "megatron-core"
 
 
-def profile_for(software: str, dispatcher: str | None = None) -> tuple[str, str]:
-    """The profile, and why. `dispatcher`: what sends tokens to experts, if that is known.
+def profile_for(
+    software: str, dispatcher: str | None = None, recipe: str | None = None
+) -> tuple[str, str]:
+    """The profile, and why. `dispatcher`: what sends tokens to experts; `recipe`: the name of
+    the settings; if they are known.
 
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
     'megatron-sc21'
@@ -26,6 +29,10 @@ def profile_for(software: str, dispatcher: str | None = None) -> tuple[str, str]
     entry = _entry(software)
     if entry is None:
         return DEFAULT, f"nothing known of `{software}`"
+    by_recipe: dict[str, str] = entry.get("recipes", {})
+    for pattern, profile in by_recipe.items():
+        if recipe is not None and re.search(pattern, recipe):
+            return profile, f"for `{software}` with {recipe}"
     by_dispatcher: dict[str, str] = entry.get("dispatchers", {})
     if dispatcher in by_dispatcher:
         return by_dispatcher[dispatcher], f"for `{software}` with {dispatcher}"
