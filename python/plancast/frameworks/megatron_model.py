@@ -15,8 +15,8 @@ _VOCABULARIES = {"GPT2BPETokenizer": 50257, "Llama2Tokenizer": 32000}
 _POSITIONS = {"learned_absolute": "learned", "rope": "rope", "yarn": "rope", "none": "none"}
 _UNSAID = (
     "window", "attention_sinks", "rotary_scaled", "attention_softcap", "head_softcap",
-    "parallel_residual", "branch_norm", "embedding_scale", "embedding_norm", "bidirectional", "post_norm",
-    "token_types", "head_bias", "shared_expert_gate",
+    "parallel_residual", "branch_norm", "embedding_scale", "embedding_norm", "bidirectional",
+    "post_norm", "token_types", "head_bias", "shared_expert_gate",
 )  # fmt: skip
 _NEEDED = ("layers", "hidden", "heads", "seq")
 

@@ -50,9 +50,7 @@ def prepare(row: Row) -> RowJob:
     """Builds model and strategies; raises UnsupportedError with the reason."""
     _refuse(row)
     chosen: dict[str, str] = {}
-    profile, why = profile_for(
-        row.software, row.assumption("dispatcher"), row.assumption("recipe")
-    )
+    profile, why = profile_for(row.software, row.assumption("dispatcher"), row.assumption("recipe"))
     chosen["profile"] = f"{profile} ({why})"
     try:
         model = _model(row, chosen)

@@ -289,6 +289,7 @@ TEST(EagerKernelTest, BiasesOfExpertsAreAddedExpertByExpert) {
 
   // A product that is written, the sum of it and the results, and all of them joined; backward,
   // for biases and weights, a product and its sum.
+  plan.profile().kernels.fusions = {"parameter_gradients"};
   plan.profile().kernels.eager = {"expert_bias_add_weighted"};
   plan.profile().kernels.extra["expert_bias_add_weighted"] = {1, 1};
   const KernelSpec forward = BiasKernel(plan, ""), backward = BiasKernel(plan, ".bwd");
