@@ -20,8 +20,9 @@ std::vector<int> QueryKeyValue(const TransformerConfig& config, BodyWriter& body
     const int cos = body.Input("rotary_cos", DType::kFp32, {"seq", "head_dim"});
     const int sin = body.Input("rotary_sin", DType::kFp32, {"seq", "head_dim"});
     const int pair = body.Input("rotary_pair", DType::kInt64, {"head_dim"});
-    qkv[0] = body.Op1("attn.rotary_q", "rotary", {qkv[0], cos, sin, pair});
-    qkv[1] = body.Op1("attn.rotary_k", "rotary_kv", {qkv[1], cos, sin, pair});
+    const std::string rule = config.rotary_scaled ? "rotary_scaled" : "rotary";
+    qkv[0] = body.Op1("attn.rotary_q", rule, {qkv[0], cos, sin, pair});
+    qkv[1] = body.Op1("attn.rotary_k", rule + "_kv", {qkv[1], cos, sin, pair});
   }
   return qkv;
 }

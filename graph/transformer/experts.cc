@@ -83,6 +83,7 @@ int RoutedExperts(const Drawing& drawing, BodyWriter& body, int x, int gate, Sha
   int y = body.Op1("mlp.experts.act", ActivationRule(config.mlp), wide, dims);
   if (weigh_early) y = body.Op1("mlp.experts.weigh", "expert_weigh", {y, weight}, dims);
   body.Fusion("");
+  if (weigh_early) body.Fusion("expert_bias_epilogue");
   y = body.Op1("mlp.experts.fc2", "expert_linear", {y},
                {{"e", "experts"}, {"r", "slots"}, {"k", "expert_ffn"}});
   if (config.mlp_bias) {
@@ -90,6 +91,7 @@ int RoutedExperts(const Drawing& drawing, BodyWriter& body, int x, int gate, Sha
             ? body.Op1("mlp.experts.fc2_bias", "expert_bias_add_weighted", {y, weight}, dims)
             : body.Op1("mlp.experts.fc2_bias", "expert_bias_add", {y}, dims);
   }
+  body.Fusion("");
   if (sort) y = body.Op1("mlp.experts.unsort", "expert_sort", {y}, dims);
   shared->BeforeCombination();
   if (weigh_early) return body.Op1("mlp.combine", "moe_gather", {y, at}, dims);

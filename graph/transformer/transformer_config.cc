@@ -57,6 +57,11 @@ absl::Status CheckAttention(const TransformerConfig& config) {
         "there is a `window_pattern` and no `window`. Say how many positions it holds.");
   }
   const bool special = config.window > 0 || config.attention_sinks || config.attention_softcap;
+  if (config.rotary_scaled && (config.position != Position::kRope || config.latent.present())) {
+    return absl::InvalidArgumentError(
+        "`rotary_scaled` is of rotary positions of whole heads. Say `position: rope`, and nothing "
+        "of latent attention, or leave it out.");
+  }
   if (config.bidirectional && special) {
     return Unsupported("windows, sinks or capped logits in bidirectional attention",
                        "Leave `window`, `attention_sinks` and `attention_softcap` out.");

@@ -56,6 +56,7 @@ struct TransformerConfig {
   Norm norm = Norm::kLayerNorm;
   Position position = Position::kLearned;
   int64_t max_positions = 0;
+  bool rotary_scaled = false;
   bool tied_embeddings = false;
   bool qkv_bias = false, out_bias = false, mlp_bias = false, head_bias = false;
   bool parallel_residual = false;

@@ -88,6 +88,7 @@ absl::StatusOr<TransformerConfig> ParseTransformerConfig(absl::string_view json,
   ASSIGN_OR_RETURN(c.norm, Find(kNormNames, p.norm(), "norm"), _ << what);
   ASSIGN_OR_RETURN(c.position, Find(kPositionNames, p.position(), "position"), _ << what);
   c.max_positions = p.max_positions();
+  c.rotary_scaled = p.rotary_scaled();
   c.tied_embeddings = p.tied_embeddings();
   const bool biases = c.norm == Norm::kLayerNorm && !c.gated();
   c.qkv_bias = p.has_qkv_bias() ? p.qkv_bias() : biases;
@@ -131,6 +132,7 @@ std::string TransformerConfigJson(const TransformerConfig& c) {
   p.set_norm(std::string(kNormNames[c.norm]));
   p.set_position(std::string(kPositionNames[c.position]));
   p.set_max_positions(c.max_positions);
+  p.set_rotary_scaled(c.rotary_scaled);
   p.set_tied_embeddings(c.tied_embeddings);
   p.set_qkv_bias(c.qkv_bias);
   p.set_out_bias(c.out_bias);

@@ -66,12 +66,12 @@ def test_a_row_may_say_its_dispatcher(name, dispatcher, profile):
 
 
 def test_experts_of_fixed_capacity_have_a_profile():
-    profile, why = software.profile_for("Megatron-Bridge 25.09 NeMo Container", "alltoall", True)
+    profile, why = software.profile_for("Megatron-Bridge 25.09 NeMo Container", "alltoall", None, True)
     assert (profile, why) == (
         "megatron-bridge-drop",
         "for `Megatron-Bridge 25.09 NeMo Container` with token drop",
     )
-    assert software.profile_for("DeepSpeed", None, True)[0] == "deepspeed"
+    assert software.profile_for("DeepSpeed", token_drop=True)[0] == "deepspeed"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,19 @@ def test_recipes_say_what_graphs_capture(model, machine, dtype, parts):
     assert software.graphs_of("Megatron-LM main", model, machine, dtype) is None
 
 
+@pytest.mark.parametrize(
+    ("recipe", "profile"),
+    [
+        ("v0.5.0/GPT_OSS_120B_PRETRAIN_CONFIG_GB200_FP8_MX_V2", "megatron-bridge-fused"),
+        ("v0.4.0/GPT_OSS_120B_PRETRAIN_CONFIG_GB200_BF16_V2", "megatron-bridge-flex"),
+        (None, "megatron-bridge-flex"),
+    ],
+)
+def test_a_recipe_may_have_kernels_of_its_own(recipe, profile):
+    name = "Megatron-Bridge 26.06 NeMo Container"
+    assert software.profile_for(name, "hybridep", recipe)[0] == profile
+
+
 def test_every_rule_names_a_profile_that_is_shipped():
     from plancast import _core
 
@@ -97,6 +110,7 @@ def test_every_rule_names_a_profile_that_is_shipped():
         assert entry["profile"] in shipped or entry["otherwise"] in shipped
         assert shipped.issuperset(entry.get("dispatchers", {}).values())
         assert entry.get("token_drop", entry["profile"]) in shipped | {entry["profile"]}
+        assert shipped.issuperset(entry.get("recipes", {}).values())
 
 
 def test_software_that_no_rule_knows_is_warned_of(tmp_path):

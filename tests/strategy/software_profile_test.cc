@@ -201,8 +201,8 @@ TEST(SoftwareProfileTest, WrappersOfPyTorchShareTheModulesBeneath) {
   EXPECT_EQ(ddp.data_parallel.overlap, std::set<Overlap>{Overlap::kGrad});
   EXPECT_EQ(fsdp.data_parallel.overlap, (std::set<Overlap>{Overlap::kGrad, Overlap::kParam}));
   EXPECT_EQ(ddp.kernels.eager, eager.kernels.eager);
-  EXPECT_EQ(titan.kernels.eager,
-            (std::set<std::string>{"rotary", "rotary_kv"}));  // complex numbers
+  EXPECT_EQ(titan.kernels.eager, (std::set<std::string>{"rotary", "rotary_kv", "rotary_scaled",
+                                                        "rotary_scaled_kv"}));  // complex numbers
   EXPECT_EQ(titan.data_parallel.overlap, fsdp.data_parallel.overlap);
   EXPECT_EQ(composer.For(DType::kBf16, Schedule::kNone).types.reduce_dtype, DType::kBf16);
   EXPECT_EQ(fsdp.For(DType::kBf16, Schedule::kNone).types.reduce_dtype, DType::kFp32);

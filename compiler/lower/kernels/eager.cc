@@ -1,6 +1,7 @@
 #include "compiler/lower/kernels/eager.h"
 
 #include <algorithm>
+#include <set>
 
 #include "graph/split/op_split.h"
 
@@ -10,8 +11,9 @@ namespace {
 // An operand in memory: nothing for scalars, indicators and fresh randomness.
 struct Operand {
   double elements = 0;
-  double bytes = 0;  // of one element
-  int tensor = -1;   // if it is a tensor as such
+  double bytes = 0;       // of one element
+  int tensor = -1;        // if it is a tensor as such
+  std::set<int> factors;  // what it is over
 
   double total() const { return elements * bytes; }
 };
@@ -39,11 +41,13 @@ class StatementWalk {
   }
 
  private:
-  double Elements(int tensor) const {
-    double elements = 1;
-    for (int f : rule_.tensors()[tensor].factors) elements *= static_cast<double>(extents_[f]);
-    return elements;
+  template <typename Factors>
+  double Points(const Factors& factors) const {
+    double points = 1;
+    for (int f : factors) points *= static_cast<double>(extents_[f]);
+    return points;
   }
+  double Elements(int tensor) const { return Points(rule_.tensors()[tensor].factors); }
 
   Operand Visit(const Expr& e) {
     switch (e.kind()) {
@@ -53,10 +57,12 @@ class StatementWalk {
       case ExprKind::kIndicator:
       case ExprKind::kRandom:
         return {};
-      case ExprKind::kElement:
+      case ExprKind::kElement: {
         // A gather selects at most one element a point.
-        return {std::min(Elements(e.tensor()), points_),
-                element_bytes_(rule_.tensors()[e.tensor()].dtype), e.tensor()};
+        const RuleTensor& tensor = rule_.tensors()[e.tensor()];
+        return {std::min(Elements(e.tensor()), points_), element_bytes_(tensor.dtype), e.tensor(),
+                std::set<int>(tensor.factors.begin(), tensor.factors.end())};
+      }
       default:
         break;
     }
@@ -74,8 +80,13 @@ class StatementWalk {
     Operand result;
     result.bytes = target_bytes_;
     for (const Operand& operand : operands) {
-      result.elements = std::max(result.elements, operand.elements);
       result.bytes = std::max(result.bytes, operand.bytes);
+      result.factors.insert(operand.factors.begin(), operand.factors.end());
+    }
+    // Operands are broadcast to each other.
+    result.elements = std::min(Points(result.factors), points_);
+    for (const Operand& operand : operands) {
+      result.elements = std::max(result.elements, operand.elements);
     }
     Launch(operands, result.elements, result.bytes);
     return result;

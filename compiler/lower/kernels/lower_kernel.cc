@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "compiler/body/partition.h"
 #include "compiler/lower/kernels/by_document.h"
 #include "compiler/lower/kernels/eager.h"
+#include "compiler/lower/kernels/host_calls.h"
 #include "compiler/lower/kernels/loop_pieces.h"
 #include "compiler/lower/kernels/merged_products.h"
 #include "compiler/lower/kernels/sum_fusion.h"
@@ -64,8 +64,8 @@ void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
 // reads together (`qkv_linear.packed`) are written side by side by their makers.
 constexpr char kBiasEpilogue[] = "bias_epilogue";
 constexpr char kPacked[] = ".packed";
-// The products of a mixture's experts run as one kernel (`grouped_products.mxfp8`: those in that
-// type); else each is launched alone, as Transformer Engine's GroupedLinear does.
+// The products of a mixture's experts run as one kernel; else each is launched alone, as
+// Transformer Engine's GroupedLinear does.
 constexpr char kGroupedProducts[] = "grouped_products";
 constexpr int64_t kMostLaunches = 1 << 20;
 // Images lie in memory as tensor cores read them (NHWC).
@@ -75,7 +75,7 @@ constexpr char kChannelsLast[] = "nhwc";
 class KernelWork {
  public:
   KernelWork(const LowerContext& context, const std::string& label, double extra_read_bytes)
-      : context_(context) {
+      : context_(context), calls_(context.profile->calls) {
     base_.label = label;
     base_.dtype = context.dtype;
     base_.read_bytes = extra_read_bytes;
@@ -94,9 +94,10 @@ class KernelWork {
       base_.pass = PassOf(part.step->part);
     }
     base_.quantized_operand |= part.quantized;
-    NoteCalls(part, op.name);
+    calls_.Note(part, op.name, ExtraKernelsOf(rule));
     if (!context_.profile->Quantizes(op.name)) base_.dtype = StorageType(context_.dtype);
-    if (context_.profile->kernels.eager.count(OwnRule(rule)) > 0) {
+    const bool fused = !op.fusion.empty() && Has(op.fusion);
+    if (!fused && context_.profile->kernels.eager.count(OwnRule(rule)) > 0) {
       AddEager(part, rule, extents);
       return;
     }
@@ -107,7 +108,7 @@ class KernelWork {
       return;
     }
     AddBytes(part, rule, work, &base_);
-    AddExtraKernels(rule, work);
+    AddExtraKernels(rule, work, 0);
     if (part.step->part == Part::kForward) AddMetrics(rule, work);
     pointwise_ += work.pointwise_ops;
     base_.random_numbers += work.random_numbers;
@@ -138,45 +139,11 @@ class KernelWork {
       kernels_.push_back(base_);
     }
     kernels_.insert(kernels_.end(), after_.begin(), after_.end());
-    CountCalls();
+    calls_.CountIn(&kernels_);
     return std::move(kernels_);
   }
 
  private:
-  // What the host does for an op before its first kernel: once for its gradients, once for the
-  // parts of a product.
-  void NoteCalls(const KernelPart& part, const std::string& op) {
-    const SoftwareProfile::Calls& calls = context_.profile->calls;
-    const bool forward = PassOf(part.step->part) == GemmPass::kForward;
-    bool begins = false;
-    const bool captured = calls.Captures(op, &begins);
-    captured_ |= captured;
-    if (captured && !begins) return;
-    if (part.step->part == Part::kWeightGrad) return;
-    if (part.loop != nullptr && part.piece > 0 && part.step->rule->fused().empty()) return;
-    const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(*part.step->rule);
-    const int usual = forward ? calls.forward : calls.backward;
-    if (extra == nullptr || captured) {
-      calls_ = std::max(calls_, usual);
-    } else {
-      calls_ = std::max(calls_,
-                        (forward ? extra->forward_calls : extra->backward_calls).value_or(usual));
-    }
-  }
-
-  void CountCalls() {
-    const std::map<DType, int>& quantize = context_.profile->calls.quantize;
-    for (KernelSpec& kernel : kernels_) {
-      const auto operand = quantize.find(kernel.dtype);
-      const bool quantizes = kernel.family == KernelFamily::kGemm && !kernel.quantized_operand &&
-                             kernel.pass != GemmPass::kWgrad && operand != quantize.end();
-      kernel.calls = captured_   ? -kernel.launches
-                     : quantizes ? operand->second * kernel.launches
-                                 : 0;
-    }
-    if (!kernels_.empty()) kernels_.front().calls += calls_;
-  }
-
   // `local`: factor sizes of the largest shard.
   OpWork WorkOf(const KernelPart& part, const std::vector<int64_t>& local, int begin,
                 int end) const {
@@ -203,11 +170,6 @@ class KernelWork {
                           *context_.mesh);
   }
 
-  // In every type, or in this one.
-  bool GroupsProducts(DType type) const {
-    return Has(kGroupedProducts) || Has(absl::StrCat(kGroupedProducts, ".", DTypeName(type)));
-  }
-
   bool Has(const std::string& fusion) const {
     return context_.profile->kernels.fusions.count(fusion) > 0;
   }
@@ -219,21 +181,57 @@ class KernelWork {
 
   // One kernel per arithmetic operation: priced as one with all their traffic.
   void AddEager(const KernelPart& part, const OpRule& rule, const std::vector<int64_t>& extents) {
-    const EagerTraffic traffic = EagerTrafficOf(
-        rule, extents, part.begin, part.end, [this](DType type) { return context_.Bytes(type); });
+    const EagerTraffic traffic = EagerTrafficOf(rule, extents, part.begin, part.end,
+                                                [&](DType type) { return BytesIn(rule, type); });
     if (traffic.kernels == 0) return;
     base_.read_bytes += traffic.read_bytes;
     base_.write_bytes += traffic.write_bytes;
-    base_.launches = std::max(base_.launches, traffic.kernels);
+    const double launches = traffic.kernels * OneByOne(part, rule, extents);
+    base_.launches =
+        std::max(base_.launches, static_cast<int>(std::min<double>(launches, kMostLaunches)));
+    AddExtraKernels(rule, WorkOf(part, extents, part.begin, part.end),
+                    LargestResult(rule, extents));
+  }
+
+  // The experts of a device have weights of their own: operations on those run for each.
+  double OneByOne(const KernelPart& part, const OpRule& rule,
+                  const std::vector<int64_t>& extents) const {
+    if (Has(kGroupedProducts)) return 1;
+    const std::vector<int>& dims = context_.body().ops[part.step->op].factor_dims;
+    for (const RuleTensor& tensor : rule.tensors()) {
+      if (!tensor.parameter) continue;
+      for (int f : tensor.factors) {
+        if (context_.graph->dims[dims[f]].name == "experts") return static_cast<double>(extents[f]);
+      }
+    }
+    return 1;
+  }
+
+  // Bytes of one element; automatic mixed precision may run the op in fp32.
+  double BytesIn(const OpRule& rule, DType type) const {
+    const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(rule);
+    const bool wide = extra != nullptr && extra->fp32 && type == DType::kCompute;
+    return context_.Bytes(wide ? DType::kFp32 : type);
+  }
+
+  // Elements, with those that a fused op only passes on.
+  static double LargestResult(const OpRule& rule, const std::vector<int64_t>& extents) {
+    double largest = 0;
+    for (int t : rule.outputs()) {
+      double elements = 1;
+      for (int f : rule.tensors()[t].factors) elements *= static_cast<double>(extents[f]);
+      largest = std::max(largest, elements);
+    }
+    return largest;
   }
 
   // What the framework does beside the op, over the largest of its results.
-  void AddExtraKernels(const OpRule& rule, const OpWork& work) {
+  void AddExtraKernels(const OpRule& rule, const OpWork& work, double elements) {
     const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(rule);
-    if (extra == nullptr || work.write_elements.empty()) return;
+    if (extra == nullptr) return;
     const bool forward = base_.pass == GemmPass::kForward;
-    const double elements =
-        *std::max_element(work.write_elements.begin(), work.write_elements.end());
+    for (const double written : work.write_elements) elements = std::max(elements, written);
+    if (elements == 0) return;
     const double narrow = context_.Bytes(DType::kCompute);
     const bool mixed = extra->fp32 && narrow < ElementBytes(DType::kFp32);
     const int passes = forward ? extra->forward_passes : extra->backward_passes;
@@ -296,13 +294,7 @@ class KernelWork {
 
   void AddBytes(const KernelPart& part, const OpRule& rule, const OpWork& work,
                 KernelSpec* kernel) const {
-    // Automatic mixed precision may run the op in fp32.
-    const SoftwareProfile::ExtraKernels* const extra = ExtraKernelsOf(rule);
-    const auto bytes_of = [&](int tensor) {
-      const DType type = rule.tensors()[tensor].dtype;
-      const bool wide = extra != nullptr && extra->fp32 && type == DType::kCompute;
-      return context_.Bytes(wide ? DType::kFp32 : type);
-    };
+    const auto bytes_of = [&](int tensor) { return BytesIn(rule, rule.tensors()[tensor].dtype); };
     for (size_t i = 0; i < work.reads.size(); ++i) {
       if (!Moves(part.reads, rule, work.reads[i])) continue;
       const double size = bytes_of(work.reads[i]);
@@ -440,7 +432,7 @@ class KernelWork {
       kernel.n = c.n;
       kernel.k = c.k;
       kernel.flops = c.flops;
-      if (product.grouped && !GroupsProducts(kernel.dtype)) {
+      if (product.grouped && !Has(kGroupedProducts)) {
         kernel.launches = static_cast<int>(std::min<int64_t>(c.batch, kMostLaunches));
       }
       if (product.window > 0) {
@@ -460,8 +452,7 @@ class KernelWork {
   std::vector<Product> products_;
   std::vector<KernelSpec> kernels_, after_;  // concatenations and products; epilogues
   double pointwise_ = 0;
-  int calls_ = 0;          // of the host, before the first kernel
-  bool captured_ = false;  // by a CUDA graph of a part of the layer
+  HostCalls calls_;
 };
 
 }  // namespace

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 _VOCABULARIES = {"GPT2BPETokenizer": 50257, "Llama2Tokenizer": 32000}
 _POSITIONS = {"learned_absolute": "learned", "rope": "rope", "yarn": "rope", "none": "none"}
 _UNSAID = (
-    "window", "attention_sinks", "attention_softcap", "head_softcap", "parallel_residual",
-    "branch_norm", "embedding_scale", "embedding_norm", "bidirectional", "post_norm",
-    "token_types", "head_bias", "shared_expert_gate",
+    "window", "attention_sinks", "rotary_scaled", "attention_softcap", "head_softcap",
+    "parallel_residual", "branch_norm", "embedding_scale", "embedding_norm", "bidirectional",
+    "post_norm", "token_types", "head_bias", "shared_expert_gate",
 )  # fmt: skip
 _NEEDED = ("layers", "hidden", "heads", "seq")
 
@@ -56,6 +56,7 @@ def read_model(facts: Facts) -> Model | None:
         "out_bias": bias,
         "mlp_bias": bias,
         "qk_norm": facts["qk_norm"] or None,
+        "rotary_scaled": (position == "yarn" and not facts["latent"]) or None,
         "rotary_base": facts["rotary_base"] if position in ("rope", "yarn") else None,
         **_experts(facts),
     }

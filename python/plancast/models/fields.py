@@ -45,6 +45,15 @@ class Fields:
             raise InputError(f"{self.what}: `{key}` must be a number, not `{value!r}`.")
         return value
 
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        """A mapping; empty if absent."""
+        value = self._values.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise InputError(f"{self.what}: `{key}` must be a mapping, not `{value!r}`.")
+        return value
+
     def words(self, key: str) -> list[str]:
         """A list of strings; empty if absent."""
         value = self._values.get(key)

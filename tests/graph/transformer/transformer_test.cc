@@ -178,6 +178,16 @@ TEST(TransformerTest, SinksAreParametersOfEveryHead) {
   EXPECT_EQ(BuildTransformer(config, unfused)->ParameterCount(), graph.ParameterCount());
 }
 
+TEST(TransformerTest, ScaledRotationsAreOpsOfTheirOwn) {
+  TransformerConfig config = Llama();
+  config.rotary_scaled = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  EXPECT_THAT(Ops(graph, 1),
+              HasSubstr("attn.rotary_q:rotary_scaled attn.rotary_k:rotary_scaled_kv attn.core"));
+  config.position = Position::kNone;
+  EXPECT_THAT(BuildTransformer(config).status().message(), HasSubstr("`rotary_scaled` is of"));
+}
+
 TEST(TransformerTest, LatentAttentionDrawsItsProjections) {
   TransformerConfig config = Llama();
   config.kv_heads = 0;

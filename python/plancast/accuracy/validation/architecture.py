@@ -31,6 +31,7 @@ _UNSAID = (
     "attention_softcap",
     "head_softcap",
     "attention_sinks",
+    "rotary_scaled",
     "window",
     "window_pattern",
     "q_lora_rank",

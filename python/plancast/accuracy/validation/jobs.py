@@ -52,8 +52,12 @@ def prepare(row: Row) -> RowJob:
     """Builds model and strategies; raises UnsupportedError with the reason."""
     _refuse(row)
     chosen: dict[str, str] = {}
-    drops = row.assumption("token_drop") == "1"
-    profile, why = profile_for(row.software, row.assumption("dispatcher"), drops)
+    profile, why = profile_for(
+        row.software,
+        row.assumption("dispatcher"),
+        row.assumption("recipe"),
+        token_drop=row.assumption("token_drop") == "1",
+    )
     chosen["profile"] = f"{profile} ({why})"
     try:
         model = _model(row, chosen)

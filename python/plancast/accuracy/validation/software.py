@@ -16,10 +16,13 @@ DEFAULT = "megatron-core"
 
 
 def profile_for(
-    software: str, dispatcher: str | None = None, token_drop: bool = False
+    software: str,
+    dispatcher: str | None = None,
+    recipe: str | None = None,
+    token_drop: bool = False,
 ) -> tuple[str, str]:
-    """The profile, and why. `dispatcher`: what sends tokens to experts, if that is known;
-    `token_drop`: experts have a fixed capacity.
+    """The profile, and why. `dispatcher`: what sends tokens to experts; `recipe`: the name of
+    the settings; if they are known. `token_drop`: experts have a fixed capacity.
 
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
     'megatron-sc21'
@@ -29,6 +32,10 @@ def profile_for(
     entry = _entry(software)
     if entry is None:
         return DEFAULT, f"nothing known of `{software}`"
+    by_recipe: dict[str, str] = entry.get("recipes", {})
+    for pattern, profile in by_recipe.items():
+        if recipe is not None and re.search(pattern, recipe):
+            return profile, f"for `{software}` with {recipe}"
     if token_drop and "token_drop" in entry:
         return entry["token_drop"], f"for `{software}` with token drop"
     by_dispatcher: dict[str, str] = entry.get("dispatchers", {})

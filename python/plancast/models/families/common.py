@@ -78,6 +78,18 @@ def llama_like(
     return result
 
 
+def scaled_rotation(fields: Fields) -> dict[str, Any]:
+    """YaRN multiplies cosines and sines by a factor, unless the file says that it is 1.
+
+    >>> scaled_rotation(Fields({"rope_scaling": {"rope_type": "yarn", "factor": 32}}, "the file"))
+    {'rotary_scaled': True}
+    """
+    said = fields.mapping("rope_parameters") or fields.mapping("rope_scaling")
+    yarn = said.get("rope_type", said.get("type")) == "yarn"
+    scaled = yarn and said.get("attention_factor") != 1 and said.get("factor") != 1
+    return {"rotary_scaled": True} if scaled else {}
+
+
 def windows(fields: Fields, window: int | None, kinds: str) -> dict[str, Any]:
     """The fields of sliding windows.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plancast.errors import InputError
-from plancast.models.families.common import llama_like, windows
+from plancast.models.families.common import llama_like, scaled_rotation, windows
 from plancast.models.fields import Fields
 
 
@@ -53,6 +53,7 @@ def qwen3_moe(fields: Fields) -> dict[str, Any]:
 def gpt_oss(fields: Fields) -> dict[str, Any]:
     """OpenAI 2025 (arXiv:2508.10925): biases throughout, sinks, every other layer a window."""
     biases = fields.flag("attention_bias", True)
+    fields = fields.with_defaults({"rope_scaling": {"rope_type": "yarn", "factor": 32}})
     result = {"head_dim": 64, **llama_like(fields)}
     layers = result["layers"]
     kinds = "".join("w" if layer % 2 == 0 else "f" for layer in range(layers))
@@ -63,6 +64,7 @@ def gpt_oss(fields: Fields) -> dict[str, Any]:
         "out_bias": biases,
         "mlp_bias": True,
         "attention_sinks": True,
+        **scaled_rotation(fields),
         "experts": _experts(fields, 128),
         "topk": fields.count("num_experts_per_tok", 4),
         "moe_ffn": result["ffn"],

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "graph/transformer/transformer.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/testing/status_matchers.h"
@@ -287,6 +288,96 @@ TEST(CallsTest, AGraphOfAPartTakesOneCall) {
   EXPECT_EQ(Kernels(plan, "layer.F", "attn.norm").at(0).calls, 7 - 1);
   EXPECT_EQ(Kernels(plan, "layer.F", "attn.qkv").at(0).calls, -1);
   EXPECT_EQ(Kernels(plan, "layer.F", "mlp.fc1").at(0).calls, 7);
+}
+
+// Experts whose results get their bias times the tokens' weights.
+PlanUnderTest BiasedExperts() {
+  TransformerConfig config = Llama();
+  config.mlp_bias = true;
+  config.experts.count = 8;
+  config.experts.topk = 2;
+  config.experts.ffn = kFfn;
+  TransformerChoices choices;
+  choices.experts_weigh_activations = true;
+  absl::StatusOr<ModelGraph> graph = BuildTransformer(config, choices);
+  EXPECT_OK(graph.status());
+  return PlanUnderTest::Of(*std::move(graph));
+}
+
+KernelSpec BiasKernel(PlanUnderTest& plan, const std::string& pass) {
+  const bool forward = pass.empty();
+  const std::vector<KernelSpec> kernels =
+      Kernels(plan, forward ? "moe_layer.F" : "moe_layer.B", "mlp.experts.fc2_bias" + pass);
+  EXPECT_THAT(kernels, testing::SizeIs(1));
+  return kernels.empty() ? KernelSpec() : kernels[0];
+}
+
+TEST(EagerKernelTest, BiasesOfExpertsAreAddedExpertByExpert) {
+  constexpr double kPlaces = 2.0 * kTokens, kElements = kPlaces * kH, kExperts = 8;
+  constexpr double kSmall = 10 * kPlaces + 10 * kExperts * kH;  // biases, weights, their gradients
+  const auto bytes = [](const KernelSpec& kernel) {
+    return kernel.read_bytes + kernel.write_bytes;
+  };
+  PlanUnderTest plan = BiasedExperts();
+  EXPECT_DOUBLE_EQ(bytes(BiasKernel(plan, "")), 4 * kElements + 2 * kPlaces + 2 * kExperts * kH);
+  EXPECT_EQ(BiasKernel(plan, "").launches, 1);
+
+  // A product that is written, the sum of it and the results, and all of them joined; backward,
+  // for biases and weights, a product and its sum.
+  plan.profile().kernels.fusions = {"parameter_gradients"};
+  plan.profile().kernels.eager = {"expert_bias_add_weighted"};
+  plan.profile().kernels.extra["expert_bias_add_weighted"] = {1, 1};
+  const KernelSpec forward = BiasKernel(plan, ""), backward = BiasKernel(plan, ".bwd");
+  EXPECT_NEAR(bytes(forward), (2 + 6 + 4) * kElements, kSmall);
+  EXPECT_NEAR(bytes(backward), (2 * 6 + 4) * kElements, kSmall);
+  EXPECT_EQ(forward.launches, 2 * kExperts + 1);
+  EXPECT_EQ(backward.launches, 4 * kExperts + 1);
+
+  // With weights in fp32 all of it is.
+  plan.profile().kernels.extra["expert_bias_add_weighted"] = {2, 1, true, 1, 2};
+  EXPECT_NEAR(bytes(BiasKernel(plan, "")), (4 + 12 + 8 + 6) * kElements, 2 * kSmall);
+  EXPECT_NEAR(bytes(BiasKernel(plan, ".bwd")), (2 * 12 + 4 + 12) * kElements, 2 * kSmall);
+
+  // One kernel an operation for all experts, where products are so too.
+  plan.profile().kernels.fusions = {"grouped_products"};
+  EXPECT_EQ(BiasKernel(plan, "").launches, 2 + 3);
+}
+
+TEST(EagerKernelTest, WhatAProductsEpilogueDoesIsNot) {
+  PlanUnderTest plan = BiasedExperts();
+  const auto bytes = [&](const std::string& label) {
+    double sum = 0;
+    for (const KernelSpec& k : Kernels(plan, "moe_layer.F", label)) {
+      sum += k.read_bytes + k.write_bytes;
+    }
+    return sum;
+  };
+  const double product = bytes("mlp.experts.fc2");
+  plan.profile().kernels.eager = {"expert_bias_add_weighted"};
+  plan.profile().kernels.fusions = {"expert_bias_epilogue"};
+  EXPECT_DOUBLE_EQ(bytes("mlp.experts.fc2_bias"), 0);
+  EXPECT_DOUBLE_EQ(bytes("mlp.experts.fc2"), product + 2 * 2.0 * kTokens + 2 * 8.0 * kH);
+}
+
+TEST(EagerKernelTest, AClampRunsBeforeTheFusedActivation) {
+  TransformerConfig config = Llama();
+  config.mlp = Mlp::kSwigluClamped;
+  config.experts.count = 8;
+  config.experts.topk = 2;
+  config.experts.ffn = kFfn;
+  PlanUnderTest plain = PlanUnderTest::Of(config), clamped = PlanUnderTest::Of(config);
+  clamped.profile().kernels.extra["expert_swiglu_clamped"] = {4, 5};
+  const double half = 2.0 * 2 * kTokens * kFfn;  // of the wide tensor, bytes
+  for (const bool forward : {true, false}) {
+    const std::string block = forward ? "moe_layer.F" : "moe_layer.B";
+    const std::string label = forward ? "mlp.experts.act" : "mlp.experts.act.bwd";
+    const auto bytes = [&](PlanUnderTest& plan) {
+      const KernelSpec kernel = Kernels(plan, block, label).at(0);
+      return kernel.read_bytes + kernel.write_bytes;
+    };
+    // Two clamps and a concatenation of both halves; their gradients read the halves too.
+    EXPECT_DOUBLE_EQ(bytes(clamped) - bytes(plain), half * (forward ? 2 * 2 + 4 : 2 * 3 + 4));
+  }
 }
 
 TEST(AttentionKernelTest, TheProfileSaysWhoseKernelsRun) {
