@@ -205,6 +205,30 @@ TEST(RewritesTest, WhatIsFusedBeginsTogether) {
   EXPECT_EQ(Total(graph, "update").read_bytes, Total(apart, "update").read_bytes * 3 / 4);
 }
 
+// Who has the sum depends on the algorithm, which is chosen later.
+TEST(RewritesTest, ACollectiveKnowsWhatIsComputedInItsKernel) {
+  const int64_t ranks = 8, elements = 1 << 20;
+  const auto work = [&](const std::vector<std::string>& rewrites) {
+    const ExecutionGraph graph = Compiled(Updating({kAdam, kWhole}, elements, ranks, rewrites));
+    std::vector<FusedWork> found;
+    for (const CommSpec& comm : graph.comms) {
+      if (!comm.fused.empty()) found.push_back(comm.fused);
+    }
+    return found;
+  };
+  EXPECT_THAT(work({}), IsEmpty());
+  EXPECT_THAT(work(kReordered), IsEmpty());
+  // A rank's part: w, m and v are read, and written with w in the compute type.
+  const int64_t part = elements / ranks;
+  EXPECT_THAT(work(kFused), ElementsAre(FusedWork{4 * part, (3 + 4) * 4 * part, true}));
+  // Each rank computes on all of what is reduced, or on what it sends.
+  EXPECT_THAT(work({"fuse(update with all_reduce)"}),
+              ElementsAre(FusedWork{4 * elements, (3 + 4) * 4 * elements, false}));
+  EXPECT_THAT(work({"split(all_reduce)", "reorder(all_gather, past: update)",
+                    "fuse(update with all_gather)"}),
+              ElementsAre(FusedWork{4 * part, (4 + 4) * 4 * part, false}));
+}
+
 TEST(RewritesTest, AnAllGatherDoesNotGoPastASumOverItsParts) {
   const std::string error =
       Error(Updating({"norm:f32[] += g[i] * g[i]"}, 16, 4,
