@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "collectives/communicator.h"
+#include "collectives/fused_time.h"
 #include "collectives/group_shape.h"
 #include "collectives/host_links.h"
 #include "collectives/price.h"
@@ -113,6 +114,26 @@ class Candidates {
     NcclChoice choice = {*algorithm, best.protocol, 0, 1, 0};
     tuners_->choice.SizeLaunch(bytes_, &choice);
     return choice.channels;
+  }
+
+  // What ops in its kernel add, on the slowest side.
+  double FusedSecondsOf(const PricedGroup& best) const {
+    double most = 0;
+    for (size_t s = 0; s < sides_.size(); ++s) {
+      const PricedTraffic& priced = best.sides[s];
+      FusedKernel kernel;
+      kernel.kind = kind_;
+      kernel.algorithm = priced.traffic.algorithm;
+      kernel.protocol = priced.protocol;
+      kernel.bytes = bytes_;
+      kernel.transfer_s = static_cast<double>(bytes_) / best.rate_cap;
+      kernel.members = sides_[s].shape.members;
+      kernel.nodes = sides_[s].shape.nodes;
+      kernel.channels = priced.cost->channels;
+      kernel.launch = tuners_ == nullptr ? nullptr : &tuners_->choice;
+      most = std::max(most, FusedSeconds(policy_.fused, kernel, sides_[s].links.machine.device()));
+    }
+    return most;
   }
 
  private:
@@ -331,6 +352,10 @@ absl::StatusOr<RealisedCollective> Realise(const Machine& machine, const GroupPa
   RealisedCollective realised = ToFixedPoint(sides, *best, bytes);
   const int channels = candidates.Channels(best->sides[best->slowest]);
   if (channels > 0) realised.channels = channels;
+  if (!policy.fused.empty() && !policy.nominal) {
+    realised.fused_ps = ToPicoseconds(candidates.FusedSecondsOf(*best));
+    realised.delay_ps += realised.fused_ps;
+  }
   return realised;
 }
 

@@ -10,6 +10,7 @@
 #include "cluster/machine.h"
 #include "cost_models/kernel_cost.h"
 #include "graph/collective_kind.h"
+#include "graph/fused_work.h"
 
 namespace plancast {
 
@@ -42,6 +43,7 @@ struct CollectivePolicy {
   double bandwidth_scale = 1.0;  // inside hosts and domains: a software profile's factor
   bool nominal = false;          // links as their data sheets have them, not as measured
   int copies = 1;                // of an all-to-all: CommSpec::copies
+  FusedWork fused = {};          // in its kernel
 };
 
 // Load that a closed-form collective puts on the links: per byte of work, each
@@ -63,6 +65,7 @@ struct LinkLoad {
 struct RealisedCollective {
   std::string algorithm, protocol;
   int64_t delay_ps = 0;
+  int64_t fused_ps = 0;  // of the delay, what is computed in its kernel
   int64_t work_bytes = 0;
   int64_t rate_cap_bytes_per_s = 0;
   std::vector<LinkLoad> loads;  // ascending link class

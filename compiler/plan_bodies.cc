@@ -282,8 +282,11 @@ class BodyCompilation {
       LoopOverProducts(bound_.graph, bound_.mesh, bound_.bodies[b], transports, &compiled.plan);
     }
     RETURN_IF_ERROR(FuseComms(bound_.graph, bound_.bodies[b], &compiled.plan));
-    if (!bound_.bodies[b].on.empty()) {
-      JoinRooted(bound_.bodies[b], &compiled.plan);
+    BodyPlan whole;  // of all ranks
+    const bool some = !bound_.bodies[b].on.empty();
+    if (some) {
+      if (bound_.bodies[b].pieces.empty()) JoinRooted(bound_.bodies[b], &compiled.plan);
+      whole = compiled.plan;
       if (observer_) whole_plans_[b] = compiled.plan;
       compiled.plan = PlanAt(std::move(compiled.plan), bound_.bodies[b], request_.place);
     }
@@ -294,9 +297,10 @@ class BodyCompilation {
     if (bound_.bodies[b].pieces.empty()) {
       compiled.blocks = LowerBody(context, compiled.plan, BodyOf(b).name, path);
     } else {
-      ASSIGN_OR_RETURN(const BodyInPieces cut,
-                       RunInPieces(bound_.graph, bound_.mesh, bound_.bodies[b], compiled.plan,
-                                   bound_.EndsModel(segment)));
+      ASSIGN_OR_RETURN(BodyInPieces cut,
+                       RunInPieces(bound_.graph, bound_.mesh, bound_.bodies[b],
+                                   some ? whole : compiled.plan, bound_.EndsModel(segment)));
+      if (some) cut.plan = PlanAt(std::move(cut.plan), cut.bound, request_.place);
       LowerContext of_pieces = context;
       of_pieces.graph = &cut.graph;
       of_pieces.bound = &cut.bound;
@@ -305,6 +309,7 @@ class BodyCompilation {
     for (BlockTemplate* block :
          {&compiled.blocks.forward, &compiled.blocks.backward, &compiled.blocks.weights}) {
       *block = RunLoops(std::move(*block));
+      block->block.layers = bound_.bodies[b].layers;
     }
     const HeldMemory held = HeldBy(context, compiled.plan.place);
     compiled.held_bytes = held.each;
@@ -314,10 +319,6 @@ class BodyCompilation {
     compiled.depends_on_data_ranks =
         request_.options->dp > 1 &&
         DependsOnDataRanks(bound_, bound_.bodies[b], compiled.plan, compiled.blocks);
-    BodyBlocks& blocks = compiled.blocks;
-    for (BlockTemplate* block : {&blocks.forward, &blocks.backward, &blocks.weights}) {
-      block->block.layers = bound_.bodies[b].layers;
-    }
     return compiled;
   }
 

@@ -188,6 +188,7 @@ CommPricer::CommPricer(const ExecutionGraph& graph, const Machine& machine,
             }
             policy.nominal = nominal;
             policy.copies = comm.copies;
+            policy.fused = comm.fused;
             ASSIGN_OR_RETURN(RealisedCollective realised,
                              comm.kind == CollectiveKind::kReshard
                                  ? CheapestWay(graph, machine, group, comm, policy, placed)

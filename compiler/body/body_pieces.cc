@@ -46,6 +46,7 @@ class PieceCutter {
         plan_(out_.plan),
         ends_model_(ends_model) {
     for (size_t o = 0; o < body_.ops.size(); ++o) origin_.push_back(static_cast<int>(o));
+    for (const PlanStep& step : plan_.forward) kernels_ = std::max(kernels_, step.fused + 1);
     for (const char* name : {"batch", "seq"}) {
       const auto dim = graph.FindDim(name);
       if (dim.ok()) sizes_of_.push_back({name, {*dim}});
@@ -244,6 +245,7 @@ class PieceCutter {
       bound.splits.push_back(FactorSplit(bound.splits[op]));
       bound.replays.push_back(OpReplay(bound.replays[op]));
       if (!bound.homes.empty()) bound.homes.push_back(OpHomes(bound.homes[op]));
+      if (!bound.on.empty()) bound.on.push_back(OnRanksOf(bound.on[op]));
     }
     return known->second;
   }
@@ -290,6 +292,7 @@ class PieceCutter {
     step.piece = number;
     step.further = step.further || piece > 0;
     step.turns = step.turns || run.turns();
+    if (step.fused >= 0) step.fused += kernels_ * (number + 1);  // a kernel for each piece
     if (step.kind == PlanStep::Kind::kOp) step.op.op = CutOp(step.op.op, run.pieces);
     if (step.kind == PlanStep::Kind::kRelayout) {
       const std::vector<int64_t> shape =
@@ -430,6 +433,7 @@ class PieceCutter {
   std::map<std::tuple<int, std::string, int64_t>, int> tensors_, ops_;
   std::vector<std::vector<int>> parts_;  // per value: its pieces
   int next_piece_ = 0;
+  int kernels_ = 0;  // that are fused with collectives
 };
 
 }  // namespace
@@ -437,10 +441,11 @@ class PieceCutter {
 absl::StatusOr<BodyInPieces> RunInPieces(const ModelGraph& graph, const DeviceMesh& mesh,
                                          const BoundBody& bound, const BodyPlan& plan,
                                          bool ends_model) {
-  if (!bound.on.empty()) {
+  for (const PieceRun& run : bound.pieces) {
+    if (bound.on.empty() || !run.turns()) continue;
     return absl::UnimplementedError(absl::StrCat(
-        "not supported yet: `", bound.pieces[0].source,
-        "` with `micro_batches` in a module with nodes on some ranks (`on`). Leave one out."));
+        "not supported yet: `", run.source,
+        "` with `max_ongoing` in a module with nodes on some ranks (`on`). Leave one out."));
   }
   return PieceCutter(graph, mesh, bound, plan, ends_model).Run();
 }

@@ -27,9 +27,11 @@ struct BodyInPieces {
 //   does so piece by piece. With `max_ongoing` both are in the backward pass: so many go forward,
 //   then one back for each that goes forward.
 // - A run inside of another is cut in each of its pieces.
+// - Where nodes are on some ranks, `plan` is of all of them: what one sends in pieces another takes
+//   in pieces.
 // `ends_model`: nobody reads what leaves the body. Errors, which begin with the node: a number of
 // pieces that divides nothing; ops that join what the cut takes apart (sums, halos, two factors
-// over one dim); `max_ongoing` where the gradient comes from what is behind; nodes on some ranks.
+// over one dim); `max_ongoing` where the gradient comes from what is behind.
 absl::StatusOr<BodyInPieces> RunInPieces(const ModelGraph& graph, const DeviceMesh& mesh,
                                          const BoundBody& bound, const BodyPlan& plan,
                                          bool ends_model);

@@ -49,6 +49,21 @@ int BlockBuilder::AddComm(const CommSpec& comm, StreamKind stream, Purpose purpo
   return AddTask(TaskKind::kComm, InternIn(&out_.comms, comm), stream, purpose, label, deps);
 }
 
+void BlockBuilder::Fuse(int task, const FusedWork& work) {
+  const Block& block = out_.block;
+  CommSpec comm = out_.comms[block.spec[task]];
+  comm.fused = work;
+  bool alone = true;
+  for (int t = 0; t < block.size(); ++t) {
+    alone = alone && (t == task || !IsComm(t) || block.spec[t] != block.spec[task]);
+  }
+  if (alone) {
+    out_.comms[block.spec[task]] = comm;
+  } else {
+    out_.block.spec[task] = InternIn(&out_.comms, comm);
+  }
+}
+
 uint16_t BlockBuilder::AddTensor(std::string name) {
   PLANCAST_CHECK(out_.block.tensors.size() < std::numeric_limits<uint16_t>::max());
   out_.block.tensors.push_back(std::move(name));

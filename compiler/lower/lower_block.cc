@@ -110,6 +110,7 @@ class PhaseLowering {
     }
     AddOpMemory(context_, steps_, tasks_, backward_, path_, &builder_);
     builder_.ReadSums(sum_read_bytes_);
+    fused_.TellWork(context_, plan_, &builder_);
     return std::move(builder_).Build();
   }
 

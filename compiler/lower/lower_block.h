@@ -63,6 +63,8 @@ class BlockBuilder {
                 const std::vector<int>& deps);
   int AddComm(const CommSpec& comm, StreamKind stream, Purpose purpose, const std::string& label,
               const std::vector<int>& deps);
+  // Ops run inside of a communication that is there already.
+  void Fuse(int task, const FusedWork& work);
   // The number of a tensor to be named by memory events.
   uint16_t AddTensor(std::string name);
   void AddMemory(int task, bool after, MemoryKind kind, uint16_t tensor, int64_t delta,
@@ -94,6 +96,7 @@ class BlockBuilder {
   void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
   int size() const { return out_.block.size(); }
   bool IsComm(int task) const { return out_.block.kind[task] == TaskKind::kComm; }
+  const KernelSpec& KernelOf(int task) const { return out_.kernels[out_.block.spec[task]]; }
   const std::string& name() const { return out_.block.name; }
 
   // Sorts the memory events and hands the block over.

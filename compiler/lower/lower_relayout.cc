@@ -140,8 +140,11 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     const int times = r.kind == CollectiveKind::kAllReduce && purpose == Purpose::kTp
                           ? ReducedProducts(context, plan, step.inputs[0])
                           : 1;
+    // A message from rank to rank is on its way beside collectives of either.
+    const bool sent = r.kind == CollectiveKind::kPermute && source.placements[r.axes[0]].is_on();
+    const StreamKind stream = sent ? StreamKind::kPeerOut : StreamKind::kModelComm;
     for (int i = 0; i < times; ++i) {
-      ready = builder->AddComm(comm, StreamKind::kModelComm, purpose,
+      ready = builder->AddComm(comm, stream, purpose,
                                absl::StrCat(kCollectiveKindNames[r.kind], " ", facts.name), deps);
       deps = {ready};
       if (i > 0) add("grad_add", 2 * bytes, bytes);

@@ -130,6 +130,9 @@ class Binder {
       Sum sum;
       sum.tensor = node.outputs[i];
       sum.layout = partition.tensors[node.rule->outputs()[i]];
+      for (const auto& [axis, coordinate] : bound_.OnOf(op)) {
+        sum.layout.placements[axis] = Placement::On(coordinate);
+      }
       for (int axis = 0; axis < mesh_.num_axes(); ++axis) {
         if (sum.layout.placements[axis].is_partial() && mesh_.size(axis) > 1) {
           sum.axes.push_back(axis);

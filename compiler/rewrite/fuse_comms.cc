@@ -16,7 +16,7 @@ namespace {
 class Fuser {
  public:
   Fuser(const ModelGraph& graph, const BoundBody& bound, BodyPlan* plan)
-      : body_(graph.bodies[bound.body]), plan_(*plan) {}
+      : graph_(graph), body_(graph.bodies[bound.body]), plan_(*plan) {}
 
   absl::Status Join(const BoundRewrite& rewrite, int number) {
     std::vector<size_t> before, ops, behind;
@@ -131,7 +131,10 @@ class Fuser {
       }
       ForEachRead(step, [&](int value) { later[s] = later[s] || made.count(value) > 0; });
       if (!later[s]) continue;
-      if (step.kind == PlanStep::Kind::kOp) between = NameOf(step);
+      between = step.kind == PlanStep::Kind::kOp
+                    ? NameOf(step)
+                    : absl::StrCat("relayout ",
+                                   FactsOf(graph_, body_, plan_.values[step.inputs[0]].ref).name);
       for (const int value : step.outputs) {
         made.insert(value);
         later_values.insert(value);
@@ -156,6 +159,7 @@ class Fuser {
     plan_.forward = std::move(steps);
   }
 
+  const ModelGraph& graph_;
   const Body& body_;
   BodyPlan& plan_;
 };

@@ -219,7 +219,7 @@ absl::StatusOr<RealisedCollective> RealiseByChunks(const Machine& machine,
   ASSIGN_OR_RETURN(const ChunkOutcome outcome,
                    ExecuteChunks(ChunkNetwork::OfMachine(machine), {*placed}));
   const int64_t transfer = AloneTime(machine, realised) - realised.delay_ps;
-  realised.delay_ps = std::max<int64_t>(0, outcome.finish_ps - transfer);
+  realised.delay_ps = std::max<int64_t>(0, outcome.finish_ps - transfer) + realised.fused_ps;
   return realised;
 }
 

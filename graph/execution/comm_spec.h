@@ -8,6 +8,7 @@
 
 #include "cluster/device_mesh.h"
 #include "graph/collective_kind.h"
+#include "graph/fused_work.h"
 
 namespace plancast {
 
@@ -26,16 +27,17 @@ struct CommSpec {
   int copies = 1;
   int stage_mesh = -1;  // into ExecutionGraph::stage_meshes, whose axes these are; -1: the plan's
   int reshard = -1;     // of a kReshard: into ExecutionGraph::reshards
+  FusedWork fused = {};
 
   friend bool operator==(const CommSpec& a, const CommSpec& b) {
     return a.kind == b.kind && a.bytes == b.bytes && a.axes == b.axes &&
            a.peer_offset == b.peer_offset && a.policy == b.policy && a.copies == b.copies &&
-           a.stage_mesh == b.stage_mesh && a.reshard == b.reshard;
+           a.stage_mesh == b.stage_mesh && a.reshard == b.reshard && a.fused == b.fused;
   }
   template <typename H>
   friend H AbslHashValue(H h, const CommSpec& s) {
     return H::combine(std::move(h), s.kind, s.bytes, s.axes, s.peer_offset, s.policy, s.copies,
-                      s.stage_mesh, s.reshard);
+                      s.stage_mesh, s.reshard, s.fused);
   }
 };
 

@@ -28,6 +28,11 @@ std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
   if (comm.peer_offset != 0) absl::StrAppend(&text, " offset ", comm.peer_offset);
   if (!comm.policy.empty()) absl::StrAppend(&text, " by ", comm.policy);
   if (comm.copies != 1) absl::StrAppend(&text, " of ", comm.copies, " copies");
+  if (!comm.fused.empty()) {
+    absl::StrAppend(&text, " computing on ", comm.fused.bytes,
+                    comm.fused.of_sum ? " B of sums" : " B", " with ", comm.fused.traffic,
+                    " B of memory");
+  }
   return text;
 }
 

@@ -10,19 +10,31 @@
 namespace plancast {
 namespace {
 
+// Of `size` elements, those of the first of `parts` ranks, which has the most.
+double MostOf(int64_t size, int64_t parts, std::optional<int64_t> block) {
+  if (!block.has_value()) return static_cast<double>(size) / static_cast<double>(parts);
+  const int64_t each = std::min(*block, size);
+  const int64_t blocks = (size + each - 1) / each;
+  const int64_t own = (blocks + parts - 1) / parts;
+  const bool has_last = (blocks - 1) % parts == 0;  // which is what is left over
+  return static_cast<double>(has_last ? (own - 1) * each + size - (blocks - 1) * each : own * each);
+}
+
 // The grid with all that follows from it; what it holds with as few slices as fit, or with the
 // thinnest if none do.
 ProductGrid Measured(const ProductGridRequest& request, ProductGrid grid) {
   const auto m = static_cast<double>(request.m), n = static_cast<double>(request.n),
              k = static_cast<double>(request.k);
-  const auto rows = static_cast<double>(grid.rows), columns = static_cast<double>(grid.columns),
-             layers = static_cast<double>(grid.layers);
-  const double of_a = m / rows * k / layers, of_b = k / layers * n / columns,
-               of_c = m / rows * n / columns;
+  const auto ranks = static_cast<double>(grid.rows * grid.columns * grid.layers);
+  const double rows = MostOf(request.m, grid.rows, request.block),
+               columns = MostOf(request.n, grid.columns, request.block),
+               slices = MostOf(request.k, grid.layers, request.block);
+  const double of_a = rows * slices, of_b = slices * columns, of_c = rows * columns;
+  grid.busiest = rows * columns * slices / (m * n * k / ranks);
   grid.surface = of_a + of_b + of_c;
-  grid.moved = grid.surface - (m * k + k * n + m * n) / (rows * columns * layers);
+  grid.moved = grid.surface - (m * k + k * n + m * n) / ranks;
   if (request.memory.has_value()) {
-    const double most = std::max(1.0, std::floor(k / layers));
+    const double most = std::max(1.0, std::floor(slices));
     const double room = *request.memory - of_c;
     const double steps = room > 0 ? std::ceil((of_a + of_b) / room) : most;
     grid.steps = static_cast<int64_t>(std::clamp(steps, 1.0, most));
@@ -38,6 +50,10 @@ absl::StatusOr<std::vector<ProductGrid>> ProductGrids(const ProductGridRequest& 
     return absl::InvalidArgumentError(absl::StrCat("a product of m=", request.m, ", n=", request.n,
                                                    " and k=", request.k, " on ", request.ranks,
                                                    " ranks: sizes and ranks are 1 or more."));
+  }
+  if (request.block.value_or(1) < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`block` is ", *request.block, "; it is 1 or more."));
   }
   if (request.most_idle < 0 || request.most_idle >= request.ranks) {
     return absl::InvalidArgumentError(absl::StrCat("of ", request.ranks, " ranks, `most_idle` is ",

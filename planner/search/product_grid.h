@@ -23,6 +23,8 @@ struct ProductGrid {
   // its part of C and one slice each of A and B.
   int64_t steps = 1;
   double held = 0;  // elements
+  // Of the rank with the most work, over the mean. The figures above are those of that rank.
+  double busiest = 1;
 
   friend bool operator==(const ProductGrid& a, const ProductGrid& b) {
     return a.rows == b.rows && a.columns == b.columns && a.layers == b.layers;
@@ -34,6 +36,10 @@ struct ProductGridRequest {
   std::optional<double> memory = {};  // elements that a rank may hold; absent: as many as it likes
   // Ranks that may be left idle: a number with few divisors has only long and thin grids.
   int64_t most_idle = 0;
+  // Every dim is cut into blocks of so many, which are dealt out to the ranks along it in turn
+  // (block-cyclic, ScaLAPACK's way): where their number does not divide, some have one more.
+  // Absent: all ranks have equal parts.
+  std::optional<int64_t> block = {};
 };
 
 // All grids that use the ranks and fit, those of the least surface first; of equal surface in the

@@ -50,8 +50,8 @@ class NcclTopology:
     def machine(self, count: int, fabric: str) -> tuple[Machine, list[str]]: ...
 
 def product_grids(
-    m: int, n: int, k: int, ranks: int, memory: float | None, most_idle: int
-) -> list[tuple[int, int, int, float, float, int, float]]: ...
+    m: int, n: int, k: int, ranks: int, memory: float | None, most_idle: int, block: int | None
+) -> list[tuple[int, int, int, float, float, int, float, float]]: ...
 def find_schedule(
     *,
     stages: int,

@@ -278,17 +278,18 @@ void BindPredict(py::module_& m) {
   m.def(
       "product_grids",
       [](int64_t m, int64_t n, int64_t k, int64_t ranks, std::optional<double> memory,
-         int64_t most_idle) {
-        using Grid = std::tuple<int64_t, int64_t, int64_t, double, double, int64_t, double>;
+         int64_t most_idle, std::optional<int64_t> block) {
+        using Grid = std::tuple<int64_t, int64_t, int64_t, double, double, int64_t, double, double>;
         std::vector<Grid> grids;
         for (const ProductGrid& g :
-             ValueOrThrow(ProductGrids({m, n, k, ranks, memory, most_idle}))) {
-          grids.emplace_back(g.rows, g.columns, g.layers, g.surface, g.moved, g.steps, g.held);
+             ValueOrThrow(ProductGrids({m, n, k, ranks, memory, most_idle, block}))) {
+          grids.emplace_back(g.rows, g.columns, g.layers, g.surface, g.moved, g.steps, g.held,
+                             g.busiest);
         }
         return grids;
       },
       py::arg("m"), py::arg("n"), py::arg("k"), py::arg("ranks"), py::arg("memory"),
-      py::arg("most_idle"));
+      py::arg("most_idle"), py::arg("block"));
   m.def("profile_names", [] { return SoftwareProfileNames(); });
   // Why the framework of a profile cannot run a plan, or nothing: FrameworkLimits.
   m.def(

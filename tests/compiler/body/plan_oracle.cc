@@ -162,7 +162,10 @@ std::pair<FactorSplit, OpPartition> PlanOracle::SplitOf(const OpStep& step) cons
       PartitionOp(*step.rule, split, mesh_, FactorExtents(graph_, op, *step.rule));
   const int made = step.rule->outputs()[0];
   const Layout& layout = step.partition.tensors[made];
-  const bool summed = partition.ok() && layout.has_partial() && layout != partition->tensors[made];
+  Layout own = layout;  // as the op's split says
+  if (partition.ok()) own = partition->tensors[made];
+  for (const auto& [axis, rank] : bound_.OnOf(step.op)) own.placements[axis] = Placement::On(rank);
+  const bool summed = layout.has_partial() && layout != own;
   if (summed) {  // it runs over what its summands are cut over
     split = FactorSplit::None(*step.rule);
     for (int a = 0; a < mesh_.num_axes(); ++a) {

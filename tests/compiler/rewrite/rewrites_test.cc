@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "compiler/plan_bodies.h"
 #include "executor/executor.h"
 #include "gmock/gmock.h"
@@ -204,6 +205,30 @@ TEST(RewritesTest, WhatIsFusedBeginsTogether) {
   EXPECT_EQ(Total(graph, "update").read_bytes, Total(apart, "update").read_bytes * 3 / 4);
 }
 
+// Who has the sum depends on the algorithm, which is chosen later.
+TEST(RewritesTest, ACollectiveKnowsWhatIsComputedInItsKernel) {
+  const int64_t ranks = 8, elements = 1 << 20;
+  const auto work = [&](const std::vector<std::string>& rewrites) {
+    const ExecutionGraph graph = Compiled(Updating({kAdam, kWhole}, elements, ranks, rewrites));
+    std::vector<FusedWork> found;
+    for (const CommSpec& comm : graph.comms) {
+      if (!comm.fused.empty()) found.push_back(comm.fused);
+    }
+    return found;
+  };
+  EXPECT_THAT(work({}), IsEmpty());
+  EXPECT_THAT(work(kReordered), IsEmpty());
+  // A rank's part: w, m and v are read, and written with w in the compute type.
+  const int64_t part = elements / ranks;
+  EXPECT_THAT(work(kFused), ElementsAre(FusedWork{4 * part, (3 + 4) * 4 * part, true}));
+  // Each rank computes on all of what is reduced, or on what it sends.
+  EXPECT_THAT(work({"fuse(update with all_reduce)"}),
+              ElementsAre(FusedWork{4 * elements, (3 + 4) * 4 * elements, false}));
+  EXPECT_THAT(work({"split(all_reduce)", "reorder(all_gather, past: update)",
+                    "fuse(update with all_gather)"}),
+              ElementsAre(FusedWork{4 * part, (4 + 4) * 4 * part, false}));
+}
+
 TEST(RewritesTest, AnAllGatherDoesNotGoPastASumOverItsParts) {
   const std::string error =
       Error(Updating({"norm:f32[] += g[i] * g[i]"}, 16, 4,
@@ -295,6 +320,96 @@ TEST(RewritesTest, ProductsLeaveInPieces) {
   EXPECT_THAT(Error(Product({"overlap(y, all_reduce, pieces: 5)"})),
               HasSubstr("no dim of `y` divides into 5"));
   EXPECT_THAT(Error(Product({"overlap(d, all_reduce, pieces: 2)"})), HasSubstr("reads what is"));
+}
+
+// CoCoNet's pipeline: a product whose sum goes from the ranks of one stage to those of the next,
+// which go on with it.
+PlanUnderTest Pipeline(const std::vector<std::string>& rewrites, int64_t pieces = 1,
+                       int64_t rows = 16) {
+  IndexProgram program{
+      "step",
+      {{"b", 2}, {"seq", rows}, {"k", 8}, {"h", 8}},
+      {{"x", {"b", "seq", "k"}}, {"a", {"k", "h"}}, {"r", {"b", "seq", "h"}}},
+      {"y[b,seq,h] += x[b,seq,k] * a[k,h]", "sum[b,seq,h] = y[b,seq,h]",
+       "z[b,seq,h] = relu(sum[b,seq,h]) * keep + r[b,seq,h]", "out[b,seq,h] = z[b,seq,h]"}};
+  PlanUnderTest plan = PlanOf(program, 2);
+  plan.Tp(4);
+  for (const char* op : {"step.x", "step.a", "step.y"}) plan.Split(op, "tp", {"k"});
+  for (const char* op : {"step.x", "step.a", "step.y", "step.sum"}) plan.On(op, "dp", "0");
+  for (const char* op : {"step.r", "step.z", "step.out"}) plan.On(op, "dp", "1");
+  for (const std::string& text : rewrites) {
+    (*plan.tree().Node("step.y"))->rewrites.push_back(*ParseRewrite(text));
+  }
+  if (pieces > 1) (*plan.tree().Node("step"))->pieces = {pieces, {}};
+  return plan;
+}
+
+const std::vector<std::string> kInParts = {"split(all_reduce)",
+                                           "reorder(all_gather, past: sum, z)"};
+const std::vector<std::string> kInOneKernel = {
+    "split(all_reduce)", "reorder(all_gather, past: sum, z)", "fuse(z with all_gather)"};
+
+// `KIND BYTES` of all that the programs of a plan exchange, place by place.
+std::vector<std::string> Exchanged(const ExecutionGraph& graph) {
+  std::vector<std::string> found;
+  for (const Block& block : graph.blocks) {
+    for (int t = 0; t < block.size(); ++t) {
+      if (block.kind[t] != TaskKind::kComm) continue;
+      const CommSpec& comm = graph.comms[block.spec[t]];
+      found.push_back(absl::StrCat(kCollectiveKindNames[comm.kind], " ", comm.bytes));
+    }
+  }
+  return found;
+}
+
+TEST(RewritesTest, ASumGoesToTheNextStageInParts) {
+  const std::string all = absl::StrCat(2 * 16 * 8 * 4), part = absl::StrCat(2 * 16 * 8);
+  EXPECT_THAT(Exchanged(Compiled(Pipeline({}))),
+              ElementsAre("all_reduce " + all, "permute " + all, "permute " + all));
+  // A stage sends what each rank has, and the next puts it together when it has computed.
+  for (const auto& rewrites : {kInParts, kInOneKernel}) {
+    EXPECT_THAT(Exchanged(Compiled(Pipeline(rewrites))),
+                ElementsAre("reduce_scatter " + all, "permute " + part, "permute " + part,
+                            "all_gather " + all));
+  }
+  for (const auto& rewrites : {std::vector<std::string>{}, kInParts, kInOneKernel}) {
+    EXPECT_EQ(Oracle(Pipeline(rewrites)), "");
+  }
+}
+
+// Overlapped from the product to the all-gather: each piece goes on while others are made.
+TEST(RewritesTest, StagesOnOtherRanksTakeWhatIsSentPieceByPiece) {
+  for (const auto& rewrites : {std::vector<std::string>{}, kInParts, kInOneKernel}) {
+    const std::vector<std::string> whole = Exchanged(Compiled(Pipeline(rewrites)));
+    const ExecutionGraph graph = Compiled(Pipeline(rewrites, 4));
+    std::map<std::string, int> times, of_pieces;
+    for (const std::string& text : whole) ++times[text];
+    for (const std::string& text : Exchanged(graph)) ++of_pieces[text];
+    EXPECT_EQ(of_pieces.size(), times.size());
+    for (const auto& [text, count] : times) {
+      const std::vector<std::string> words = absl::StrSplit(text, ' ');
+      const std::string piece = absl::StrCat(words[0], " ", std::stoll(words[1]) / 4);
+      EXPECT_EQ(of_pieces[piece], 4 * count) << piece;
+    }
+    // Each works on what came for it, and waits for no other.
+    for (const Block& block : graph.blocks) {
+      if (block.name != "step.F") continue;
+      std::map<std::string, std::vector<int>> tasks;
+      for (int t = 0; t < block.size(); ++t) tasks[block.label[t]].push_back(t);
+      for (const auto& [label, list] : tasks) EXPECT_EQ(list.size(), 4) << label;
+      const std::vector<int>&z = tasks["z"], &comes = tasks["permute sum"];
+      for (size_t i = 0; i < z.size(); ++i) {
+        const auto begin = block.deps.begin() + block.dep_begin[z[i]];
+        const std::vector<int> deps(begin, block.deps.begin() + block.dep_begin[z[i] + 1]);
+        EXPECT_THAT(deps, ElementsAre(comes[i]));
+      }
+    }
+  }
+  EXPECT_THAT(Error(Pipeline({}, 5)), HasSubstr("does not divide"));
+  // Two kernels on two ranks are none.
+  EXPECT_THAT(Error(Pipeline({"split(all_reduce)", "reorder(all_gather, past: sum, z)",
+                              "fuse(sum, z with reduce_scatter, all_gather)"})),
+              HasSubstr("`relayout sum` reads what the kernel makes"));
 }
 
 // Chains of ops behind a sum: whatever is legal computes the same.

@@ -2,6 +2,8 @@
 
 #include "planner/search/product_grid.h"
 
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -72,6 +74,35 @@ TEST(ProductGridTest, MoreLayersMoveLessAndHoldMore) {
       most = std::max(most, grid.layers);
     }
     EXPECT_EQ(most, memory < 2 * one ? 1 : memory < 4 * one ? 2 : memory < 8 * one ? 4 : 8);
+  }
+}
+
+// DISTAL's log of ScaLAPACK (blocks of 2,048, 4 ranks a node) has `lld_a = 6144` on 2 x 4 and 4096
+// on 4 x 4: six blocks on two rows of ranks and on four columns are three and two, of 2.83
+// and 1.41.
+TEST(ProductGridTest, BlocksThatAreDealtOutInTurnMayBeUneven) {
+  const auto of = [](int64_t n, int64_t rows, int64_t columns, std::optional<int64_t> block) {
+    for (const ProductGrid& grid : Grids({n, n, n, rows * columns, {}, 0, block})) {
+      if (grid.layers == 1 && grid.rows == rows) return grid;
+    }
+    return ProductGrid();
+  };
+  const ProductGrid uneven = of(11584, 2, 4, 2048);
+  EXPECT_DOUBLE_EQ(uneven.busiest, 6144.0 * 4096 * 8 / (11584.0 * 11584));
+  EXPECT_DOUBLE_EQ(uneven.surface, 6144.0 * 11584 + 4096.0 * 11584 + 6144.0 * 4096);
+  EXPECT_DOUBLE_EQ(of(11584, 2, 4, {}).busiest, 1);
+  EXPECT_DOUBLE_EQ(of(16384, 4, 4, 2048).busiest, 1);
+  EXPECT_DOUBLE_EQ(of(11584, 2, 4, 1).busiest, 1);
+  // Against a count rank by rank.
+  for (const int64_t n : {7, 12, 13, 29}) {
+    for (const int64_t block : {1, 2, 3, 5, 40}) {
+      for (const int64_t parts : {1, 2, 3, 4}) {
+        std::vector<int64_t> own(parts, 0);
+        for (int64_t i = 0; i < n; ++i) ++own[i / block % parts];
+        const double most = static_cast<double>(*std::max_element(own.begin(), own.end()));
+        EXPECT_DOUBLE_EQ(of(n, parts, 1, block).busiest, most * parts / n) << n << block << parts;
+      }
+    }
   }
 }
 
