@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "base/status_macros.h"
 #include "executor/simulate/clock.h"
 #include "executor/simulate/deadlock.h"
@@ -118,9 +117,9 @@ void Simulator::RunStream(int32_t entity, int stream) {
   const int64_t first = cursor.place();
   TaskRef blocker;
   while (!cursor.done()) {
-    int64_t ready = Streams::kUnknown;
+    bool is_ready = false;
     if (cursor.rank == 0) {
-      const bool can_open = streams_.CanOpen(entity, stream, &ready, &blocker);
+      const bool can_open = streams_.CanOpen(entity, stream, &is_ready, &blocker);
       // What its first task waits for of its own layer does not keep a layer from running at once.
       const bool may_run = can_open || blocker.instance == cursor.instance;
       if (may_run && stream == kCompute && runs_.enabled() && runs_.Start(entity, cursor)) {
@@ -129,13 +128,13 @@ void Simulator::RunStream(int32_t entity, int stream) {
       }
       if (!can_open) break;
     }
-    if (!RunLayer(entity, stream, ready, &blocker)) break;
+    if (!RunLayer(entity, stream, is_ready, &blocker)) break;
   }
   if (blocker.instance >= 0) streams_.BlockOn(entity, stream, blocker);
   if (cursor.place() > first) streams_.WakeWaiting(entity, stream);
 }
 
-bool Simulator::RunLayer(int32_t entity, int stream, int64_t ready, TaskRef* blocker) {
+bool Simulator::RunLayer(int32_t entity, int stream, bool is_ready, TaskRef* blocker) {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
   StreamCursor& cursor = streams_.cursor(CursorOf(entity, stream));
@@ -144,9 +143,10 @@ bool Simulator::RunLayer(int32_t entity, int stream, int64_t ready, TaskRef* blo
   HostClock::OfLayer clock;
   while (true) {
     const int32_t task = layer.index->order[layer.index->order_begin[stream] + cursor.rank];
-    if (ready == Streams::kUnknown) ready = streams_.ReadyAt(entity, cursor, layer, task, blocker);
-    if (ready == Streams::kUnknown) return false;
-    ready = std::max(ready, host.start_ps);
+    if (!is_ready && !streams_.IsReady(entity, cursor, layer, task, blocker)) return false;
+    is_ready = false;  // of the next
+    // Streams are looked at when what they wait for is over.
+    int64_t ready = std::max(events_.now(), host.start_ps);
     if (hosts_.Matters(program)) {
       if (!hosts_.Find(entity, cursor, task, *layer.index, &clock, blocker)) return false;
       const int64_t launched = clock.zero + host.launch_ps * layer.index->FirstLaunch(task);
@@ -158,9 +158,7 @@ bool Simulator::RunLayer(int32_t entity, int stream, int64_t ready, TaskRef* blo
       events_.Schedule(entity, stream, ready, Events::kBegins);
       return false;
     }
-    PLANCAST_DCHECK(ready == events_.now());
     layer.start[task] = ready;
-    ready = Streams::kUnknown;
     if (layer.block->kind[task] == TaskKind::kKernel) {
       kernels_.Start(entity, stream, layer, clock);
       if (cursor.state == StreamCursor::kKernels) return false;

@@ -41,10 +41,9 @@ class Simulator {
   void GoOn();
   void RunReadyStreams();
   void RunStream(int32_t entity, int stream);
-  // Begins what can begin now in the rest of a layer, whose first task could from `ready` on
-  // (kUnknown: that is to be found). False if the stream has to wait; for what, unless it runs or
-  // the time is known.
-  bool RunLayer(int32_t entity, int stream, int64_t ready, TaskRef* blocker);
+  // Begins what can begin now in the rest of a layer, whose first task `is_ready` (false: that is
+  // to be found). False if the stream has to wait; for what, unless it runs or the time is known.
+  bool RunLayer(int32_t entity, int stream, bool is_ready, TaskRef* blocker);
 
   const SimInput& in_;
   Events events_;

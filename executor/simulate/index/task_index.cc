@@ -64,6 +64,7 @@ void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, B
   index.captured = captured;
   index.num_in_ports = block.num_in_ports;
   index.out_ports = block.out_ports;
+  index.stream = block.stream.data();
   index.rank.resize(block.size());
   index.order.resize(block.size());
   int32_t launches = 0, sync = -1;

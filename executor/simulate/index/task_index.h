@@ -1,6 +1,7 @@
 #ifndef PLANCAST_EXECUTOR_SIMULATE_INDEX_TASK_INDEX_H_
 #define PLANCAST_EXECUTOR_SIMULATE_INDEX_TASK_INDEX_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct BlockIndex {
   bool captured = false;         // launched by a CUDA graph: no launches of its own
   int32_t num_in_ports = 0;
   absl::Span<const int32_t> out_ports;  // Block::out_ports
+  const StreamKind* stream = nullptr;   // Block::stream
   int32_t order_begin[kNumStreams + 1] = {};
   std::vector<int32_t> order;     // tasks stream by stream, in issue order
   std::vector<int32_t> rank;      // of a task in its stream
@@ -100,8 +102,7 @@ class TaskIndex {
            int64_t{ref.layer} * BlockAt(program, ref.instance).size + ref.task;
   }
   int StreamOf(int32_t program, const TaskRef& ref) const {
-    return static_cast<int>(
-        graph_->blocks[InstanceOf(program, ref.instance).block].stream[ref.task]);
+    return static_cast<int>(BlockAt(program, ref.instance).stream[ref.task]);
   }
   // A number that ascends along a stream.
   int64_t PlaceOf(int32_t program, const TaskRef& ref) const {
@@ -119,6 +120,10 @@ class TaskIndex {
   // The same for all that completes any in-port of a layer or gates its instance.
   template <typename Look>
   bool LookAtPorts(int32_t program, int32_t instance, int32_t layer, const Look& look) const;
+  // The same for all that the first task of a stream in a layer waits for outside of it.
+  template <typename Look>
+  bool LookAtEntry(int32_t program, int32_t instance, int32_t layer, int32_t task,
+                   const Look& look) const;
   // The same for all that a task waits for beyond its predecessor; some are of its own stream, or
   // of one that another of them is of.
   template <typename Look>
@@ -196,6 +201,28 @@ bool TaskIndex::LookAtPorts(int32_t program, int32_t instance, int32_t layer,
 }
 
 template <typename Look>
+bool TaskIndex::LookAtEntry(int32_t program, int32_t instance, int32_t layer, int32_t task,
+                            const Look& look) const {
+  const ProgramIndex& own = programs_[program];
+  const Instance& at = own.instances[instance];
+  const BlockIndex& block = blocks_[at.block];
+  const int32_t* const begin = block.ports.data() + block.port_begin[task];
+  const int32_t* const end = block.ports.data() + block.port_begin[task + 1];
+  if (layer > 0) {
+    for (const int32_t* port = begin; port < end; ++port) {
+      if (!LookAtOut(program, instance, layer - 1, *port, look)) return false;
+    }
+    return true;
+  }
+  for (int32_t j = at.join_begin; j < at.join_end; ++j) {
+    const Join& join = own.joins[j];
+    const bool counts = join.to_port < 0 || std::find(begin, end, join.to_port) != end;
+    if (counts && !LookAtJoin(program, join, look)) return false;
+  }
+  return true;
+}
+
+template <typename Look>
 bool TaskIndex::LookAtJoin(int32_t program, const Join& join, const Look& look) const {
   const Instance& from = InstanceOf(program, join.from);
   if (join.from_port >= 0) {
@@ -223,11 +250,13 @@ bool TaskIndex::LookAtWaits(int32_t program, const TaskRef& ref, const Look& loo
   for (int32_t d = block.dep_begin[ref.task]; d < block.dep_begin[ref.task + 1]; ++d) {
     if (!look({ref.instance, ref.layer, block.deps[d]})) return false;
   }
+  if (block.rank[ref.task] == 0) {
+    return LookAtEntry(program, ref.instance, ref.layer, ref.task, look);
+  }
   for (int32_t p = block.port_begin[ref.task]; p < block.port_begin[ref.task + 1]; ++p) {
     if (!LookAtPort(program, ref.instance, ref.layer, block.ports[p], look)) return false;
   }
-  if (ref.layer > 0 || block.rank[ref.task] > 0) return true;
-  return LookAtPort(program, ref.instance, 0, block.num_in_ports, look);
+  return true;
 }
 
 }  // namespace plancast
