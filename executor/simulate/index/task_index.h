@@ -26,9 +26,10 @@ struct TaskRef {
 struct BlockIndex {
   int32_t size = 0;
   StreamMask streams = 0, kernel_streams = 0;
-  StreamMask after_compute = 0;  // streams whose first task waits for one of the compute stream
-  bool syncs = false;            // the host waits for a task of it
-  bool captured = false;         // launched by a CUDA graph: no launches of its own
+  StreamMask after_compute = 0;     // streams whose first task waits for one of the compute stream
+  bool syncs = false;               // the host waits for a task of it
+  bool kernels_need_ports = false;  // the first task of the compute stream waits for all in-ports
+  bool captured = false;            // launched by a CUDA graph: no launches of its own
   int32_t num_in_ports = 0;
   absl::Span<const int32_t> out_ports;  // Block::out_ports
   const StreamKind* stream = nullptr;   // Block::stream
