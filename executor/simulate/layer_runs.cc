@@ -158,10 +158,14 @@ LayerOutcome* LayerRuns::OutcomeOf(int32_t entity, const LayerOutcome* before) {
     int64_t* const start = outcome.times;
     int64_t* const end = start + index.size;
     outcome.repeats = LayerOutcome::kUnasked;
+    LayerTails& tails = variants_.TailsOf(run.variant);
+    if (tails.empty() && (!run.conditions.toggles.empty() || !run.conditions.ahead.empty())) {
+      tails = runner_.TailsOf(block, index, variant.costs);
+    }
     outcome.end = before == nullptr
-                      ? runner_.Run(block, index, variant.costs, run.conditions, start, end)
+                      ? runner_.Run(block, index, variant.costs, run.conditions, start, end, tails)
                       : runner_.RunFrom(events_.now() - run.begin, before->times, block, index,
-                                        variant.costs, run.conditions, start, end);
+                                        variant.costs, run.conditions, start, end, tails);
   });
 }
 
