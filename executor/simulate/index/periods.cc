@@ -15,15 +15,13 @@ constexpr int32_t kWhile = 48;
 
 // Whether two do the same, for whichever micro-batch.
 bool DoTheSame(const Instance& a, const Instance& b) {
-  // Most do, so that they are compared at once.
-  const int32_t apart = (a.block ^ b.block) | (a.layer_count ^ b.layer_count) |
-                        (a.layer_begin ^ b.layer_begin) | (a.chunk ^ b.chunk) |
-                        (a.forward.chunk ^ b.forward.chunk) |
-                        (a.forward.layer_begin ^ b.forward.layer_begin) |
-                        ((a.join_end - a.join_begin) ^ (b.join_end - b.join_begin));
-  if (apart != 0 || a.phase != b.phase || (a.rendezvous < 0) != (b.rendezvous < 0)) return false;
-  return a.pairs() == b.pairs() && (!a.pairs() || a.forward.micro_batch - a.micro_batch ==
-                                                      b.forward.micro_batch - b.micro_batch);
+  return a.block == b.block && a.layer_count == b.layer_count && a.layer_begin == b.layer_begin &&
+         a.chunk == b.chunk && a.phase == b.phase && (a.rendezvous < 0) == (b.rendezvous < 0) &&
+         a.pairs() == b.pairs() && a.forward.chunk == b.forward.chunk &&
+         a.forward.layer_begin == b.forward.layer_begin &&
+         (!a.pairs() ||
+          a.forward.micro_batch - a.micro_batch == b.forward.micro_batch - b.micro_batch) &&
+         a.join_end - a.join_begin == b.join_end - b.join_begin;
 }
 
 }  // namespace
@@ -133,13 +131,13 @@ bool Periods::Alike(int32_t program_index, int32_t index) const {
   const Instance& a = program.instances[index];
   const Instance& b = program.instances[index + length];
   if (!DoTheSame(a, b)) return false;
-  const Join* const joins = program.joins.data();
-  for (int32_t j = a.join_begin, later = b.join_begin; j < a.join_end; ++j, ++later) {
-    const Join &x = joins[j], &y = joins[later];
+  for (int32_t j = 0; j < a.join_end - a.join_begin; ++j) {
+    const Join& x = program.joins[a.join_begin + j];
+    const Join& y = program.joins[b.join_begin + j];
     if (x.from_port != y.from_port || x.to_port != y.to_port) return false;
-    if (y.from == x.from + length) continue;
     // What happened once, or in the first micro-batch, is over.
-    if (y.from != x.from || program.instances[x.from].micro_batch != 0) return false;
+    const bool once = y.from == x.from && program.instances[x.from].micro_batch == 0;
+    if (y.from != x.from + length && !once) return false;
   }
   if (a.rendezvous < 0) return true;
   const auto& parties = graph_.rendezvous[a.rendezvous].parties;
