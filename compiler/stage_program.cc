@@ -13,14 +13,15 @@
 #include "compiler/activations/offload_flow.h"
 #include "compiler/activations/parking_flow.h"
 #include "compiler/pair_run.h"
+#include "compiler/plain_passes.h"
 #include "compiler/program/program_writer.h"
 #include "compiler/schedule/vocabulary_schedule.h"
-#include "compiler/sharding/gradient_blocks.h"
 #include "compiler/sharding/gradient_flow.h"
 #include "compiler/sharding/layer_slices.h"
 #include "compiler/sharding/sharded_passes.h"
 #include "compiler/sharding/sharded_stage.h"
 #include "compiler/spread_flow.h"
+#include "compiler/stage_blocks.h"
 #include "compiler/stage_crossings.h"
 
 namespace plancast {
@@ -34,9 +35,8 @@ class StageWriter {
       : in_(in),
         options_(*in.options),
         splits_backward_(options_.splits_backward()),
-        profile_(*in.profile),
         stage_(stage),
-        blocking_(TransfersBlock(options_, profile_)),
+        blocking_(TransfersBlock(options_, *in.profile)),
         contents_(in, stage),
         writer_(catalogue, assembly, program, joins),
         transfers_(in, stage, blocking_, &writer_),
@@ -54,7 +54,8 @@ class StageWriter {
                     ? std::make_unique<SpreadFlow>(in, stage, contents_, &writer_)
                     : nullptr),
         chunks_(CrossingsOf(in, contents_)),
-        body_blocks_(kPasses * in.bodies->size(), -1),
+        plain_(chunks_.size(), &writer_),
+        blocks_(in, contents_, catalogue),
         has_gradients_(contents_.chunks(), false) {}
 
   void Write(const std::vector<ScheduleStep>& schedule) {
@@ -121,6 +122,8 @@ class StageWriter {
     int32_t most = 0;
     for (const ScheduleStep& step : schedule) most = std::max(most, step.micro_batch);
     for (std::vector<int32_t>& local : local_) local.resize(most + 1, -1);
+    went_back_.resize(chunks_.size());
+    for (std::vector<int32_t>& went_back : went_back_) went_back.resize(most + 1, -1);
     return {schedule, chunks_.size()};
   }
 
@@ -219,31 +222,6 @@ class StageWriter {
     return pair || visit || schedule[i].pairs ? kMaxBatch : 1;
   }
 
-  // The number of a body's own block in the catalogue.
-  int32_t BodyBlock(const StageRun& run, Phase phase) {
-    const auto pass = static_cast<size_t>(phase);
-    int32_t& known = body_blocks_[kPasses * run.bound_body + pass];
-    if (known < 0) {
-      const BodyBlocks& blocks = contents_.BodyOf(run).blocks;
-      const BlockTemplate* const own[] = {&blocks.forward, &blocks.backward, &blocks.weights};
-      constexpr BlockKey::Kind kKinds[] = {BlockKey::kForward, BlockKey::kBackward,
-                                           BlockKey::kWeights};
-      known = writer_.catalogue().Number({kKinds[pass], run.bound_body},
-                                         [&]() -> const BlockTemplate& { return *own[pass]; });
-    }
-    return known;
-  }
-
-  // Likewise of its backward pass with what that does to gradients.
-  int32_t BackwardBlock(const StageRun& run, bool first) {
-    const int32_t plain = BodyBlock(run, Phase::kBackward);
-    if (!profile_.update.fresh_gradients) return plain;
-    return WithGradients(plain,
-                         {first, contents_.Parameters(run), profile_.types.grad_dtype,
-                          StorageType(in_.dtype), nullptr},
-                         &writer_.catalogue());
-  }
-
   // The instance that brings a step its input: a receive, or the pass before it
   // where that ran on this stage; -1: none.
   int32_t Fetch(const ScheduleStep& step) {
@@ -283,7 +261,9 @@ class StageWriter {
     const bool gathers = sharded_->stage.gathers() && step.phase != Phase::kWeight;
     const int waits = behind.from >= 0 && gathers ? 1 : 0;
     std::vector<Join> joins;
-    if (step.phase == Phase::kWeight) joins = TakeWentBack(step);
+    if (step.phase == Phase::kWeight) {
+      if (const int32_t back = WentBackOf(step); back >= 0) joins.push_back({back, -1, -1});
+    }
     for (const int32_t block : pass.ahead) {
       const int32_t gather = writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk,
                                             absl::MakeConstSpan(&behind, waits));
@@ -318,7 +298,7 @@ class StageWriter {
       if (piece.reduces) reduced = feeder;
     }
     if (step.phase == Phase::kBackward && makes == Phase::kWeight) {
-      went_back_[{step.chunk, step.micro_batch}] = writer_.last_compute();
+      WentBackOf(step) = writer_.last_compute();
     }
     if (step.phase == Phase::kForward) offload_.EndForward(step, feeder);
     if (reduced >= 0) {
@@ -344,18 +324,23 @@ class StageWriter {
 
   int32_t Forward(const ScheduleStep& step, int32_t feeder) {
     if (sharded_ && sharded_->stage.gathers()) return RunSharded(step, feeder, /*last=*/false);
+    if (plain_.Knows(step)) return plain_.Run(step, feeder);
+    bool is_plain = !offload_.active();
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kForward)) {
-      const int32_t plain = BodyBlock(*part.run, Phase::kForward);
+      const int32_t plain = blocks_.Of(*part.run, Phase::kForward);
       const int32_t block = offload_.BlockOf(part, Phase::kForward, plain);
       std::vector<Join> joins = offload_.JoinsOf();
       for (const LayerSlices::Slice& slice : slices_.Of(part, Phase::kForward, false)) {
         joins.insert(joins.end(), slice.joins.begin(), slice.joins.end());
         feeder = writer_.AppendCompute(block, Phase::kForward, step, slice.layer_begin, slice.count,
                                        feeder, joins);
+        is_plain = is_plain && joins.empty();
+        plain_.Note(step, block, slice.layer_begin, slice.count);
         joins.clear();
       }
       offload_.Note(part, plain, feeder);
     }
+    if (!is_plain) plain_.Forget(step);
     offload_.EndForward(step, feeder);
     return feeder;
   }
@@ -366,22 +351,34 @@ class StageWriter {
     if (sharded_) return RunSharded(step, feeder, last);
     const bool splits = MakesGradients(step.chunk) == Phase::kWeight;
     const bool reduces = !splits && (last || syncs_whole_each_);
+    const bool is_plain = !offload_.active() && !reduces && !first;
+    if (is_plain && plain_.Knows(step)) {
+      feeder = plain_.Run(step, feeder);
+    } else {
+      feeder = RunBack(step, feeder, first, reduces, is_plain);
+    }
+    if (splits) WentBackOf(step) = writer_.last_compute();
+    if (reduces) gradients_.EndChunk(last);
+    return feeder;
+  }
+
+  int32_t RunBack(const ScheduleStep& step, int32_t feeder, bool first, bool reduces,
+                  bool is_plain) {
     offload_.BeginBackward(step);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
       if (!contents_.HasBackward(*part.run)) continue;
-      const int32_t plain = BackwardBlock(*part.run, first);
+      const int32_t plain = blocks_.Backward(*part.run, first);
       const int32_t block = offload_.BlockOf(part, Phase::kBackward, plain);
       std::vector<Join> joins = offload_.JoinsOf();
       for (const LayerSlices::Slice& slice : slices_.Of(part, Phase::kBackward, reduces)) {
         feeder = writer_.AppendCompute(block, Phase::kBackward, step, slice.layer_begin,
                                        slice.count, feeder, joins);
+        if (is_plain) plain_.Note(step, block, slice.layer_begin, slice.count);
         joins.clear();
         if (reduces) gradients_.NoteBackward(*part.run, slice.count);
       }
       offload_.Note(part, plain, feeder);
     }
-    if (splits) went_back_[{step.chunk, step.micro_batch}] = writer_.last_compute();
-    if (reduces) gradients_.EndChunk(last);
     return feeder;
   }
 
@@ -392,7 +389,7 @@ class StageWriter {
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, step.phase)) {
       if (back && !contents_.HasBackward(*part.run)) continue;
       const int32_t number =
-          back ? BackwardBlock(*part.run, first) : BodyBlock(*part.run, Phase::kForward);
+          back ? blocks_.Backward(*part.run, first) : blocks_.Of(*part.run, Phase::kForward);
       for (const LayerSlices::Slice& slice : slices_.Of(part, step.phase, reduces)) {
         all.push_back({part.run, number, slice.layer_begin, slice.count, slice.joins});
       }
@@ -411,31 +408,27 @@ class StageWriter {
     PairRun run(*in_.segments, contents_, &writer_, reduces ? &gradients_ : nullptr);
     run.Run({&pair[0], std::move(forward), &feeders[0]},
             {&pair[1], LayersOf(pair[1], reduces), &feeders[1]});
-    if (splits) went_back_[{back.chunk, back.micro_batch}] = run.went_back();
+    if (splits) WentBackOf(back) = run.went_back();
     if (reduces) gradients_.EndChunk(last);
   }
 
-  // What W waits for: collectives of the backward pass may still be under way.
-  std::vector<Join> TakeWentBack(const ScheduleStep& step) {
-    const auto back = went_back_.extract({step.chunk, step.micro_batch});
-    std::vector<Join> joins;
-    if (!back.empty() && back.mapped() >= 0) joins.push_back({back.mapped(), -1, -1});
-    return joins;
-  }
+  // What W waits for, if anything: collectives of the backward pass may still be under way.
+  int32_t& WentBackOf(const ScheduleStep& step) { return went_back_[step.chunk][step.micro_batch]; }
 
   // What the backward pass left; where modules left nothing, buckets take what that made.
   void MakeWeightGradients(const ScheduleStep& step, bool last) {
     const bool reduces = last || syncs_whole_each_;
-    std::vector<Join> joins = TakeWentBack(step);
+    const Join behind{WentBackOf(step), -1, -1};
+    int waits = behind.from >= 0 ? 1 : 0;
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
       if (!contents_.HasBackward(*part.run)) continue;
       const bool left = contents_.BodyOf(*part.run).blocks.weights.block.size() > 0;
       for (const LayerSlices::Slice& slice : slices_.Of(part, Phase::kBackward, reduces)) {
         if (left) {
-          writer_.AppendCompute(writer_.BlockOf(BodyBlock(*part.run, Phase::kWeight)),
+          writer_.AppendCompute(writer_.BlockOf(blocks_.Of(*part.run, Phase::kWeight)),
                                 Phase::kWeight, step, slice.layer_begin, slice.count, /*feeder=*/-1,
-                                joins);
-          joins.clear();
+                                absl::MakeConstSpan(&behind, waits));
+          waits = 0;
         }
         if (reduces) gradients_.NoteBackward(*part.run, slice.count);
       }
@@ -446,7 +439,6 @@ class StageWriter {
   const ProgramInputs& in_;
   const PlanOptions& options_;
   const bool splits_backward_;
-  const SoftwareProfile& profile_;
   const int64_t stage_;
   const bool blocking_;  // compute waits for transfers, sends included
   StageContents contents_;
@@ -460,12 +452,13 @@ class StageWriter {
   std::unique_ptr<ParkingFlow> parking_;  // null: no stage keeps another's activations
   std::unique_ptr<SpreadFlow> spread_;    // null: only the ends have the vocabulary
   std::vector<ChunkCrossings> chunks_;
-  std::vector<int32_t> body_blocks_;  // of each bound body, by pass
-  std::vector<bool> has_gradients_;   // per chunk: it has run backward
+  PlainPasses plain_;  // that neither wait for gathers, nor are the first back or reduce gradients
+  StageBlocks blocks_;
+  std::vector<bool> has_gradients_;  // per chunk: it has run backward
   // Newest instance per phase and micro-batch where the next virtual stage is local.
   std::vector<int32_t> local_[2];
-  // By chunk and micro-batch, the last instance of a backward pass that leaves a W behind.
-  std::map<std::pair<int32_t, int32_t>, int32_t> went_back_;
+  // By chunk and micro-batch, the last instance of a backward pass that leaves a W behind; -1.
+  std::vector<std::vector<int32_t>> went_back_;
   ProgramOutline* outline_ = nullptr;
   std::vector<size_t> alike_;   // AlikeChunks
   std::vector<int32_t> parts_;  // of the outline, by what makes turns alike; -1: none yet

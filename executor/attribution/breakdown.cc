@@ -44,13 +44,16 @@ class Accounts {
       at = Walk(place, begin, at);
       Breakdown before = sum_;
       sum_ = Breakdown();
+      times_ = jump.periods;
       at = Walk(begin, end, at);
+      times_ = 1;
       if (begin < end) at += (jump.periods - 1) * jump.period_ps;
       before.Add(sum_, jump.periods);
       sum_ = before;
       place = place_of(repeat.first + repeat.length * jump.periods);
     }
     at = Walk(place, program.stream_begin[compute + 1], at);
+    of_outcomes_.Take(sum_);
     Tail(at);
     return sum_;
   }
@@ -70,8 +73,11 @@ class Accounts {
         if (piece.layers == 1) continue;
         // All further layers wait and run alike.
         const Breakdown first = sum_;
+        const int64_t times = times_;
         sum_ = Breakdown();
+        times_ *= piece.layers - 1;
         at = Compute(piece, {instance, piece.first_layer + 1, 0}, block, at);
+        times_ = times;
         Breakdown further = first;
         further.Add(sum_, piece.layers - 1);
         sum_ = further;
@@ -108,15 +114,14 @@ class Accounts {
       // What comes after the first task is the same in all layers.
       ref.task = first;
       if (origin + times[first] > at) Wait(at, ref);
-      if (const Breakdown* known = of_outcomes_.Find(piece.outcome)) {
-        sum_.Add(*known);
-      } else {
+      if (!of_outcomes_.Knows(piece.outcome)) {
         const Breakdown before = sum_;
         sum_ = Breakdown();
         Tasks(block, index, ref, origin, times, tails, origin + times[first]);
-        of_outcomes_.Add(piece.outcome, sum_);
-        sum_.Add(before);
+        of_outcomes_.Know(piece.outcome, sum_);
+        sum_ = before;
       }
+      of_outcomes_.Count(piece.outcome, times_);
       return origin + times[index.size + last];
     }
     Tasks(block, index, ref, origin, times, tails, at);
@@ -223,6 +228,7 @@ class Accounts {
   const int32_t program_, entity_;
   const int64_t begin_, end_;  // of the iteration
   Breakdown sum_;
+  int64_t times_ = 1;  // that what it walks over counts
 };
 
 }  // namespace
@@ -258,11 +264,20 @@ Breakdown BreakdownOf(const SimInput& input, const SimTrace& trace, int32_t enti
   return Breakdowns(input, trace).Of(entity);
 }
 
-void OutcomeSums::Add(int32_t outcome, const Breakdown& sum) {
-  const auto size = static_cast<int32_t>(at_.size());
-  if (outcome >= size) at_.resize(std::max(outcome + 1, 2 * size), -1);
-  at_[outcome] = static_cast<int32_t>(sums_.size());
+void OutcomeSums::Know(int32_t outcome, const Breakdown& sum) {
+  const auto size = static_cast<int32_t>(outcomes_.size());
+  if (outcome >= size) outcomes_.resize(std::max(outcome + 1, 2 * size));
+  outcomes_[outcome].at = static_cast<int32_t>(sums_.size());
   sums_.push_back(sum);
+}
+
+void OutcomeSums::Take(Breakdown& sum) {
+  for (const int32_t outcome : counted_) {
+    Outcome& own = outcomes_[outcome];
+    sum.Add(sums_[own.at], own.layers);
+    own.layers = 0;
+  }
+  counted_.clear();
 }
 
 Breakdown Breakdowns::Of(int32_t entity) {

@@ -19,23 +19,33 @@ namespace plancast {
 Breakdown BreakdownOf(const SimInput& input, const SimTrace& trace, int32_t entity);
 
 // What layers of outcomes add to the breakdown of an entity, without the wait for their first
-// task: the same wherever one has that outcome.
+// task: the same wherever one has that outcome. So they are counted, and added up in the end.
 class OutcomeSums {
  public:
-  // Null: not known yet.
-  const Breakdown* Find(int32_t outcome) const {
-    if (outcome >= static_cast<int32_t>(at_.size()) || at_[outcome] < 0) return nullptr;
-    return &sums_[at_[outcome]];
+  bool Knows(int32_t outcome) const {
+    return outcome < static_cast<int32_t>(outcomes_.size()) && outcomes_[outcome].at >= 0;
   }
-  void Add(int32_t outcome, const Breakdown& sum);
+  void Know(int32_t outcome, const Breakdown& sum);
+  // So many more layers of the entity at hand have an outcome that is known.
+  void Count(int32_t outcome, int64_t layers) {
+    Outcome& own = outcomes_[outcome];
+    if (own.layers == 0) counted_.push_back(outcome);
+    own.layers += layers;
+  }
+  // Adds all that was counted, and forgets it.
+  void Take(Breakdown& sum);
   // It will be asked for soon.
   void Prefetch(int32_t outcome) const {
-    const Breakdown* const sum = Find(outcome);
-    if (sum != nullptr) __builtin_prefetch(sum);
+    if (outcome < static_cast<int32_t>(outcomes_.size())) __builtin_prefetch(&outcomes_[outcome]);
   }
 
  private:
-  std::vector<int32_t> at_;  // per outcome: in sums_, or -1
+  struct Outcome {
+    int64_t layers = 0;  // that were counted
+    int32_t at = -1;     // in sums_; -1: not known yet
+  };
+  std::vector<Outcome> outcomes_;
+  std::vector<int32_t> counted_;
   std::vector<Breakdown> sums_;
 };
 

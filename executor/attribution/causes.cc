@@ -7,6 +7,13 @@ namespace plancast {
 int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, int64_t start, Cause* cause) const {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
+  const Instance* const instances = in_.index.program(program).instances;
+  const int64_t* const layers = trace_.layer_begin.data() + trace_.instance_begin[entity];
+  const auto end_of = [&](const TaskRef& task) {
+    const int32_t size = in_.index.block(instances[task.instance].block).size;
+    const Piece& piece = trace_.pieces[trace_.piece_of[layers[task.instance] + task.layer]];
+    return trace_.TimeIn(piece, task.layer, size, task.task);
+  };
   // Of two tasks that end at once.
   const auto goes_first = [&](const TaskRef& a, const TaskRef& b) {
     const int x = in_.index.StreamOf(program, a), y = in_.index.StreamOf(program, b);
@@ -16,13 +23,15 @@ int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, int64_t start, Cause
   *cause = {Cause::kBeginning, entity, {}};
   const TaskRef before = in_.index.Predecessor(program, ref);
   if (before.instance >= 0) {
-    ready = EndOf(entity, before);
+    ready = end_of(before);
     *cause = {Cause::kTask, entity, before};
     if (ready == start) return ready;
   }
   const int64_t predecessor = ready;
   in_.index.LookAtWaits(program, ref, [&](const TaskRef& wait) {
-    const int64_t end = EndOf(entity, wait);
+    // Nothing that it waits for ends after the start.
+    if (ready == start && ready > predecessor && !goes_first(wait, cause->ref)) return true;
+    const int64_t end = end_of(wait);
     if (end > predecessor && (end > ready || (end == ready && goes_first(wait, cause->ref)))) {
       ready = end;
       *cause = {Cause::kTask, entity, wait};

@@ -24,7 +24,7 @@ LayerRuns::LayerRuns(const SimInput& in, Streams& streams, HostClock& hosts, Ker
       variants_(in, hosts, overlap, transfers),
       is_disturbed_(in.sim.entities.size()) {}
 
-bool LayerRuns::Start(int32_t entity, const StreamCursor& at) {
+bool LayerRuns::Start(int32_t entity, const StreamCursor& at, bool can_open) {
   const int32_t program = in_.ProgramOf(entity);
   const Instance& instance = in_.index.InstanceOf(program, at.instance);
   const int32_t variant = variants_.Of(entity, instance.block);
@@ -35,7 +35,8 @@ bool LayerRuns::Start(int32_t entity, const StreamCursor& at) {
     return false;
   }
   const TaskRef layer{at.instance, at.layer, 0};
-  if (!streams_.HasPorts(entity, layer)) return false;
+  const bool has_ports = can_open && index.kernels_need_ports;
+  if (!has_ports && !streams_.HasPorts(entity, layer)) return false;
   const LayerCosts& costs = variants_[variant].costs;
   if (!hosts_.FindCondition(entity, layer, index, costs, &run.conditions.host)) return false;
   if (costs.hosted && run.conditions.host > -costs.launch_ps * index.launches.back()) {
@@ -157,10 +158,14 @@ LayerOutcome* LayerRuns::OutcomeOf(int32_t entity, const LayerOutcome* before) {
     int64_t* const start = outcome.times;
     int64_t* const end = start + index.size;
     outcome.repeats = LayerOutcome::kUnasked;
+    LayerTails& tails = variants_.TailsOf(run.variant);
+    if (tails.empty() && (!run.conditions.toggles.empty() || !run.conditions.ahead.empty())) {
+      tails = runner_.TailsOf(block, index, variant.costs);
+    }
     outcome.end = before == nullptr
-                      ? runner_.Run(block, index, variant.costs, run.conditions, start, end)
+                      ? runner_.Run(block, index, variant.costs, run.conditions, start, end, tails)
                       : runner_.RunFrom(events_.now() - run.begin, before->times, block, index,
-                                        variant.costs, run.conditions, start, end);
+                                        variant.costs, run.conditions, start, end, tails);
   });
 }
 

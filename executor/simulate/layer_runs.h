@@ -30,8 +30,9 @@ class LayerRuns : public TransferListener {
 
   // Without, every chain of kernels and every communication is an event.
   bool enabled() const { return enabled_; }
-  // Runs what is left of an instance from a layer on. False if others are in the way.
-  bool Start(int32_t entity, const StreamCursor& at);
+  // Runs what is left of an instance from a layer on. False if others are in the way. `can_open`:
+  // nothing of the layer has begun, and its first kernel could.
+  bool Start(int32_t entity, const StreamCursor& at, bool can_open);
   // A stream goes on before the run of its entity is over.
   void Leave(int32_t cursor);
   void End(int32_t entity);

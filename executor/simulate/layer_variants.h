@@ -25,6 +25,7 @@ class LayerVariants {
     std::vector<int32_t> groups;     // per task: of a communication
     std::vector<int32_t> resources;  // that it loads and others may load too, ascending
     int32_t block = 0;
+    LayerTails tails;  // empty: not asked for yet
   };
 
   LayerVariants(const SimInput& in, const HostClock& hosts, const Overlap& overlap,
@@ -37,6 +38,7 @@ class LayerVariants {
     return answer.variant;
   }
   const Variant& operator[](int32_t variant) const { return variants_[variant]; }
+  LayerTails& TailsOf(int32_t variant) { return variants_[variant].tails; }
   // Whether one loads a resource that others may load too.
   bool Loads(int32_t variant, int32_t resource) const {
     const std::vector<int32_t>& own = variants_[variant].resources;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "base/status_macros.h"
 #include "executor/simulate/clock.h"
 #include "executor/simulate/deadlock.h"
@@ -113,29 +112,37 @@ void Simulator::RunReadyStreams() {
 void Simulator::RunStream(int32_t entity, int stream) {
   StreamCursor& cursor = streams_.cursor(CursorOf(entity, stream));
   if (!cursor.waits()) return;
-  if (cursor.state != StreamCursor::kIdle) events_.Cancel(entity, stream);
+  Known known = Known::kNothing;
+  if (cursor.state == StreamCursor::kLaunching && !events_.IsSet(entity, stream)) {
+    known = Known::kLaunched;  // now
+  } else if (cursor.state != StreamCursor::kIdle) {
+    events_.Cancel(entity, stream);
+  }
   cursor.state = StreamCursor::kIdle;
   const int64_t first = cursor.place();
   TaskRef blocker;
   while (!cursor.done()) {
-    int64_t ready = Streams::kUnknown;
-    if (cursor.rank == 0) {
-      const bool can_open = streams_.CanOpen(entity, stream, &ready, &blocker);
+    if (cursor.rank == 0 && (known == Known::kNothing || stream == kCompute)) {
+      bool is_ready = false;
+      const bool can_open = streams_.CanOpen(entity, stream, &is_ready, &blocker);
       // What its first task waits for of its own layer does not keep a layer from running at once.
       const bool may_run = can_open || blocker.instance == cursor.instance;
-      if (may_run && stream == kCompute && runs_.enabled() && runs_.Start(entity, cursor)) {
+      if (may_run && stream == kCompute && runs_.enabled() &&
+          runs_.Start(entity, cursor, is_ready && can_open)) {
         blocker = TaskRef();
         break;
       }
       if (!can_open) break;
+      if (known == Known::kNothing && is_ready) known = Known::kReady;
     }
-    if (!RunLayer(entity, stream, ready, &blocker)) break;
+    if (!RunLayer(entity, stream, known, &blocker)) break;
+    known = Known::kNothing;
   }
   if (blocker.instance >= 0) streams_.BlockOn(entity, stream, blocker);
   if (cursor.place() > first) streams_.WakeWaiting(entity, stream);
 }
 
-bool Simulator::RunLayer(int32_t entity, int stream, int64_t ready, TaskRef* blocker) {
+bool Simulator::RunLayer(int32_t entity, int stream, Known known, TaskRef* blocker) {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
   StreamCursor& cursor = streams_.cursor(CursorOf(entity, stream));
@@ -144,10 +151,15 @@ bool Simulator::RunLayer(int32_t entity, int stream, int64_t ready, TaskRef* blo
   HostClock::OfLayer clock;
   while (true) {
     const int32_t task = layer.index->order[layer.index->order_begin[stream] + cursor.rank];
-    if (ready == Streams::kUnknown) ready = streams_.ReadyAt(entity, cursor, layer, task, blocker);
-    if (ready == Streams::kUnknown) return false;
-    ready = std::max(ready, host.start_ps);
-    if (hosts_.Matters(program)) {
+    if (known == Known::kNothing && !streams_.IsReady(entity, cursor, layer, task, blocker)) {
+      return false;
+    }
+    const bool is_comm = layer.block->kind[task] == TaskKind::kComm;
+    // Streams are looked at when what they wait for is over.
+    int64_t ready = std::max(events_.now(), host.start_ps);
+    if (known == Known::kLaunched && is_comm) {
+      hosts_.NoteWait(program);
+    } else if (hosts_.Matters(program)) {
       if (!hosts_.Find(entity, cursor, task, *layer.index, &clock, blocker)) return false;
       const int64_t launched = clock.zero + host.launch_ps * layer.index->FirstLaunch(task);
       if (launched >= ready) hosts_.NoteWait(program);
@@ -158,10 +170,9 @@ bool Simulator::RunLayer(int32_t entity, int stream, int64_t ready, TaskRef* blo
       events_.Schedule(entity, stream, ready, Events::kBegins);
       return false;
     }
-    PLANCAST_DCHECK(ready == events_.now());
+    known = Known::kNothing;  // of the next
     layer.start[task] = ready;
-    ready = Streams::kUnknown;
-    if (layer.block->kind[task] == TaskKind::kKernel) {
+    if (!is_comm) {
       kernels_.Start(entity, stream, layer, clock);
       if (cursor.state == StreamCursor::kKernels) return false;
     } else {

@@ -41,10 +41,12 @@ class Simulator {
   void GoOn();
   void RunReadyStreams();
   void RunStream(int32_t entity, int stream);
-  // Begins what can begin now in the rest of a layer, whose first task could from `ready` on
-  // (kUnknown: that is to be found). False if the stream has to wait; for what, unless it runs or
-  // the time is known.
-  bool RunLayer(int32_t entity, int stream, int64_t ready, TaskRef* blocker);
+  // What is known of the next task of a stream: all that it waits for on its entity is over; its
+  // host has launched it, too.
+  enum class Known : uint8_t { kNothing, kReady, kLaunched };
+  // Begins what can begin now in the rest of a layer, of whose next task so much is known. False
+  // if the stream has to wait; for what, unless it runs or the time is known.
+  bool RunLayer(int32_t entity, int stream, Known known, TaskRef* blocker);
 
   const SimInput& in_;
   Events events_;

@@ -133,68 +133,49 @@ void Streams::FindWaiting(int32_t entity) {
   }
 }
 
-bool Streams::CanOpen(int32_t entity, int stream, int64_t* ready, TaskRef* blocker) {
+bool Streams::CanOpen(int32_t entity, int stream, bool* asked, TaskRef* blocker) const {
   const StreamCursor& at = cursors_[CursorOf(entity, stream)];
   const Entity& own = entities_[entity];
-  *ready = kUnknown;
-  if (PieceOf(own, at.instance, at.layer) >= 0) return true;
+  *asked = PieceOf(own, at.instance, at.layer) < 0;
+  if (!*asked) return true;
   const BlockIndex& index = in_.index.block(own.instances[at.instance].block);
   const int32_t task = index.order[index.order_begin[stream]];
-  const TaskRef layer{at.instance, at.layer, 0};
   if (index.dep_begin[task] < index.dep_begin[task + 1]) {
     *blocker = {at.instance, at.layer, index.deps[index.dep_begin[task]]};
     return false;
   }
-  int64_t latest = at.last_end;
-  for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
-    const int64_t end = EndOfPort(entity, layer, index.ports[p], blocker);
-    if (end == kUnknown) return false;
-    latest = std::max(latest, end);
-  }
-  if (at.layer == 0) {
-    const int64_t end = EndOfPort(entity, layer, index.num_in_ports, blocker);
-    if (end == kUnknown) return false;
-    latest = std::max(latest, end);
-  }
-  *ready = latest;
-  return true;
+  return in_.index.LookAtEntry(own.program, at.instance, at.layer, task, [&](const TaskRef& ref) {
+    const bool over = IsOver(entity, ref);
+    if (!over) *blocker = ref;
+    return over;
+  });
 }
 
-int64_t Streams::ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer& layer,
-                         int32_t task, TaskRef* blocker) {
+bool Streams::IsReady(int32_t entity, const StreamCursor& at, const OpenLayer& layer, int32_t task,
+                      TaskRef* blocker) const {
   const BlockIndex& index = *layer.index;
-  int64_t ready = at.last_end;
   for (int32_t d = index.dep_begin[task]; d < index.dep_begin[task + 1]; ++d) {
     const int32_t dep = index.deps[d];
     if (layer.end[dep] == kUnknown || layer.end[dep] > events_.now()) {
       *blocker = {at.instance, at.layer, dep};
-      return kUnknown;
+      return false;
     }
-    ready = std::max(ready, layer.end[dep]);
   }
-  const auto wait = [&](int32_t port) {
-    int64_t& end = layer.ports[port];
-    if (end == kUnknown) end = EndOfPort(entity, {at.instance, at.layer, 0}, port, blocker);
-    ready = std::max(ready, end);
-    return end != kUnknown;
+  const auto is_over = [&](int32_t port) {
+    if (layer.ports[port] != kUnknown) return true;
+    const bool over = in_.index.LookAtPort(entities_[entity].program, at.instance, at.layer, port,
+                                           [&](const TaskRef& ref) {
+                                             const bool task_over = IsOver(entity, ref);
+                                             if (!task_over) *blocker = ref;
+                                             return task_over;
+                                           });
+    if (over) layer.ports[port] = events_.now();
+    return over;
   };
   for (int32_t p = index.port_begin[task]; p < index.port_begin[task + 1]; ++p) {
-    if (!wait(index.ports[p])) return kUnknown;
+    if (!is_over(index.ports[p])) return false;
   }
-  if (at.rank == 0 && at.layer == 0 && !wait(index.num_in_ports)) return kUnknown;
-  return ready;
-}
-
-int64_t Streams::EndOfPort(int32_t entity, const TaskRef& layer, int32_t port, TaskRef* blocker) {
-  int64_t latest = 0;
-  const bool over = in_.index.LookAtPort(in_.ProgramOf(entity), layer.instance, layer.layer, port,
-                                         [&](const TaskRef& ref) {
-                                           const int64_t end = EndOf(entity, ref);
-                                           if (end == kUnknown) *blocker = ref;
-                                           latest = std::max(latest, end);
-                                           return end != kUnknown;
-                                         });
-  return over ? latest : kUnknown;
+  return at.rank > 0 || at.layer > 0 || is_over(index.num_in_ports);
 }
 
 }  // namespace plancast

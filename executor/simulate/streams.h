@@ -17,8 +17,8 @@ namespace plancast {
 class Streams {
  public:
   static constexpr int64_t kUnknown = SimTrace::kUnknown;
-  // The times of a layer whose tasks run one by one. Before the starts lie the ends of its
-  // in-ports and of its gate, as far as they are over. Valid until another layer is opened.
+  // The times of a layer whose tasks run one by one. Before the starts lie its in-ports and its
+  // gate, of which kUnknown says that they may not be over. Valid until another layer is opened.
   struct OpenLayer {
     const Block* block;
     const BlockIndex* index;
@@ -58,23 +58,19 @@ class Streams {
   // Finds again which streams of an entity wait for which.
   void FindWaiting(int32_t entity);
 
-  // Whether the first task of a layer could begin, as far as other streams are concerned;
-  // else `blocker` is what it waits for. `ready`: when all that was over; kUnknown: others have
-  // begun with the layer, and it was not asked.
-  bool CanOpen(int32_t entity, int stream, int64_t* ready, TaskRef* blocker);
+  // Whether the first task of a layer could begin, as far as other streams are concerned, or
+  // others have begun with the layer (`asked`: false); else `blocker` is what it waits for.
+  bool CanOpen(int32_t entity, int stream, bool* asked, TaskRef* blocker) const;
   OpenLayer Open(int32_t entity, const StreamCursor& at);
-  // When all that the next task of a stream waits for on its entity was over; kUnknown, and
-  // what is not, otherwise.
-  int64_t ReadyAt(int32_t entity, const StreamCursor& at, const OpenLayer& layer, int32_t task,
-                  TaskRef* blocker);
+  // Whether all that the next task of a stream waits for on its entity is over; `blocker`: what is
+  // not, otherwise.
+  bool IsReady(int32_t entity, const StreamCursor& at, const OpenLayer& layer, int32_t task,
+               TaskRef* blocker) const;
   // Whether all that a layer waits for at its in-ports and the gate is over.
   bool HasPorts(int32_t entity, const TaskRef& layer) const {
-    return in_.index.LookAtPorts(
-        in_.ProgramOf(entity), layer.instance, layer.layer,
-        [&](const TaskRef& ref) { return EndOf(entity, ref) != kUnknown; });
+    return in_.index.LookAtPorts(entities_[entity].program, layer.instance, layer.layer,
+                                 [&](const TaskRef& ref) { return IsOver(entity, ref); });
   }
-  // The end of what a task waits for at an in-port or the gate, likewise.
-  int64_t EndOfPort(int32_t entity, const TaskRef& layer, int32_t port, TaskRef* blocker);
   // The task that a cursor is at.
   int32_t TaskAt(int32_t cursor) const;
   // When a task ends as things stand, or kUnknown; may be after now.
@@ -83,6 +79,14 @@ class Streams {
   int64_t EndOf(int32_t entity, const TaskRef& ref) const {
     const int64_t end = ExpectedEnd(entity, ref);
     return end > events_.now() ? kUnknown : end;
+  }
+  // Whether a task is over by now: most often its stream says so.
+  bool IsOver(int32_t entity, const TaskRef& ref) const {
+    const Entity& own = entities_[entity];
+    const BlockIndex& block = in_.index.block(own.instances[ref.instance].block);
+    const int32_t at =
+        cursors_[CursorOf(entity, static_cast<int>(block.stream[ref.task]))].instance;
+    return at != ref.instance ? at > ref.instance : EndOf(entity, ref) != kUnknown;
   }
   // `tasks` more tasks of a stream are over, the last at `end`.
   void Advance(int32_t cursor, int32_t tasks, int64_t end);

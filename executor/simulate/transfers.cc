@@ -163,8 +163,9 @@ void Transfers::Start(int32_t transfer) {
 void Transfers::Flow(int32_t transfer, const Fluid::Progress& progress) {
   Transfer& own = transfers_[transfer];
   own.flows = true;
+  if (Yields(own.group)) FindBusy(transfer);
   if (contention_.of_group[own.group]) {
-    own.activity = sharing_.Start(own.group, progress);
+    own.activity = sharing_.Start(KindOf(own.group, own.slow), progress);
     if (own.activity >= static_cast<int32_t>(of_activity_.size())) {
       of_activity_.resize(own.activity + 1);
     }
@@ -173,15 +174,21 @@ void Transfers::Flow(int32_t transfer, const Fluid::Progress& progress) {
   } else {
     FlowAlone(transfer, progress);
   }
-  if (!Yields(own.group)) return;
-  int32_t busy = 0;
+}
+
+// Which members run kernels, as far as that can be said before all is done that is to be done now.
+void Transfers::FindBusy(int32_t transfer) {
+  Transfer& own = transfers_[transfer];
+  own.busy = 0;
   for (int32_t member = transfer; member >= 0; member = next_member_[member]) {
-    Overlap::Entity& entity = overlap_.of(EntityOf(member));
-    if (entity.transfers++ == 0) entity.busy = false;
-    busy += entity.busy ? 1 : 0;
-    overlap_.Doubt(EntityOf(member));
+    const int32_t e = EntityOf(member);
+    Overlap::Entity& entity = overlap_.of(e);
+    int64_t until;
+    if (entity.transfers++ == 0) entity.busy = kernels_.IsBusy(e, &until);
+    own.busy += entity.busy ? 1 : 0;
+    overlap_.Doubt(e);
   }
-  AddBusy(transfer, busy);
+  own.slow = own.busy > 0;
 }
 
 void Transfers::FlowAlone(int32_t transfer, const Fluid::Progress& before) {

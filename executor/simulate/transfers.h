@@ -118,6 +118,7 @@ class Transfers {
   // What is left of a transfer flows from now on.
   void Flow(int32_t transfer, const Fluid::Progress& progress);
   void FlowAlone(int32_t transfer, const Fluid::Progress& before);
+  void FindBusy(int32_t transfer);
   // So many more of its members, or fewer, run kernels.
   void AddBusy(int32_t transfer, int32_t more);
   // A communication is in flight on an entity, until a time or kNever: not known yet. It ends.

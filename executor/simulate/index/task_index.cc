@@ -74,6 +74,7 @@ void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, B
   index.captured = captured;
   index.num_in_ports = block.num_in_ports;
   index.out_ports = block.out_ports;
+  index.stream = block.stream.data();
   index.rank.resize(block.size());
   index.order.resize(block.size());
   int32_t launches = 0, sync = -1;
@@ -103,6 +104,11 @@ void MakeIndex(const ExecutionGraph& graph, const Block& block, bool captured, B
     index.order[index.position[t]] = t;
   }
   IndexWaits(block, index);
+  if (constexpr int kFirst = static_cast<int>(StreamKind::kCompute); index.Count(kFirst) > 0) {
+    const int32_t task = index.order[index.order_begin[kFirst]];
+    const int32_t ports = index.port_begin[task + 1] - index.port_begin[task];
+    index.kernels_need_ports = ports == index.num_in_ports;
+  }
   index.awaited.resize(block.size());
   for (const int32_t task : index.deps) index.awaited[task] = 1;
   for (uint32_t rest = index.streams; rest != 0; rest &= rest - 1) {

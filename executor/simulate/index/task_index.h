@@ -1,12 +1,14 @@
 #ifndef PLANCAST_EXECUTOR_SIMULATE_INDEX_TASK_INDEX_H_
 #define PLANCAST_EXECUTOR_SIMULATE_INDEX_TASK_INDEX_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "executor/simulate/index/block_index.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {
@@ -19,51 +21,6 @@ struct TaskRef {
   friend bool operator==(const TaskRef& a, const TaskRef& b) {
     return a.instance == b.instance && a.layer == b.layer && a.task == b.task;
   }
-};
-
-// What running a block needs to know, once for all its layers.
-struct BlockIndex {
-  int32_t size = 0;
-  StreamMask streams = 0, kernel_streams = 0;
-  StreamMask after_compute = 0;  // streams whose first task waits for one of the compute stream
-  bool syncs = false;            // the host waits for a task of it
-  bool captured = false;         // launched by a CUDA graph: no launches of its own
-  int32_t num_in_ports = 0;
-  absl::Span<const int32_t> out_ports;  // Block::out_ports
-  int32_t order_begin[kNumStreams + 1] = {};
-  std::vector<int32_t> order;     // tasks stream by stream, in issue order
-  std::vector<int32_t> rank;      // of a task in its stream
-  std::vector<int32_t> position;  // of a task in `order`
-  // What a task waits for within its layer beyond what its stream has waited for:
-  // at most one task of each other stream, ascending by stream. CSR.
-  std::vector<int32_t> dep_begin, deps;
-  std::vector<uint8_t> awaited;            // whether a task of another stream waits for a task
-  std::vector<int32_t> port_begin, ports;  // likewise, in-ports
-  std::vector<int32_t> launches;           // before each task and, at last, of all
-  std::vector<int32_t> first_launch;       // with how many a task can start: its calls and one more
-  std::vector<int32_t> sync_before;        // the last task before that the host waits for; -1
-
-  // With the first of its launches a task can start: how many that is, in the layer.
-  int32_t FirstLaunch(int32_t task) const { return first_launch[task]; }
-  int32_t Count(int stream) const { return order_begin[stream + 1] - order_begin[stream]; }
-  // Last task of a stream that is not empty.
-  int32_t Last(int stream) const { return order[order_begin[stream + 1] - 1]; }
-};
-
-struct ProgramIndex {
-  const Instance* instances = nullptr;
-  const Join* joins = nullptr;
-  int64_t tasks = 0;
-  StreamMask streams = 0, kernel_streams = 0;
-  bool syncs = false;
-  // Instances with tasks in each stream, in order. CSR by stream.
-  int32_t stream_begin[kNumStreams + 1] = {};
-  std::vector<int32_t> instances_of_streams;
-  // Per instance.
-  std::vector<int64_t> issue_begin, launches_before;
-  std::vector<int32_t> sync_before;  // the last instance before that has a sync, or -1
-  // Launches of CUDA graphs up to the instance and with it; empty without graphs.
-  std::vector<int32_t> graphs;
 };
 
 // Where the tasks of an execution graph are, without unfolding its programs. The
@@ -99,8 +56,7 @@ class TaskIndex {
            int64_t{ref.layer} * BlockAt(program, ref.instance).size + ref.task;
   }
   int StreamOf(int32_t program, const TaskRef& ref) const {
-    return static_cast<int>(
-        graph_->blocks[InstanceOf(program, ref.instance).block].stream[ref.task]);
+    return static_cast<int>(BlockAt(program, ref.instance).stream[ref.task]);
   }
   // A number that ascends along a stream.
   int64_t PlaceOf(int32_t program, const TaskRef& ref) const {
@@ -118,6 +74,10 @@ class TaskIndex {
   // The same for all that completes any in-port of a layer or gates its instance.
   template <typename Look>
   bool LookAtPorts(int32_t program, int32_t instance, int32_t layer, const Look& look) const;
+  // The same for all that the first task of a stream in a layer waits for outside of it.
+  template <typename Look>
+  bool LookAtEntry(int32_t program, int32_t instance, int32_t layer, int32_t task,
+                   const Look& look) const;
   // The same for all that a task waits for beyond its predecessor; some are of its own stream, or
   // of one that another of them is of.
   template <typename Look>
@@ -200,6 +160,28 @@ bool TaskIndex::LookAtPorts(int32_t program, int32_t instance, int32_t layer,
 }
 
 template <typename Look>
+bool TaskIndex::LookAtEntry(int32_t program, int32_t instance, int32_t layer, int32_t task,
+                            const Look& look) const {
+  const ProgramIndex& own = programs_[program];
+  const Instance& at = own.instances[instance];
+  const BlockIndex& block = blocks_[at.block];
+  const int32_t* const begin = block.ports.data() + block.port_begin[task];
+  const int32_t* const end = block.ports.data() + block.port_begin[task + 1];
+  if (layer > 0) {
+    for (const int32_t* port = begin; port < end; ++port) {
+      if (!LookAtOut(program, instance, layer - 1, *port, look)) return false;
+    }
+    return true;
+  }
+  for (int32_t j = at.join_begin; j < at.join_end; ++j) {
+    const Join& join = own.joins[j];
+    const bool counts = join.to_port < 0 || std::find(begin, end, join.to_port) != end;
+    if (counts && !LookAtJoin(program, join, look)) return false;
+  }
+  return true;
+}
+
+template <typename Look>
 bool TaskIndex::LookAtJoin(int32_t program, const Join& join, const Look& look) const {
   const Instance& from = InstanceOf(program, join.from);
   if (join.from_port >= 0) {
@@ -227,11 +209,13 @@ bool TaskIndex::LookAtWaits(int32_t program, const TaskRef& ref, const Look& loo
   for (int32_t d = block.dep_begin[ref.task]; d < block.dep_begin[ref.task + 1]; ++d) {
     if (!look({ref.instance, ref.layer, block.deps[d]})) return false;
   }
+  if (block.rank[ref.task] == 0) {
+    return LookAtEntry(program, ref.instance, ref.layer, ref.task, look);
+  }
   for (int32_t p = block.port_begin[ref.task]; p < block.port_begin[ref.task + 1]; ++p) {
     if (!LookAtPort(program, ref.instance, ref.layer, block.ports[p], look)) return false;
   }
-  if (ref.layer > 0 || block.rank[ref.task] > 0) return true;
-  return LookAtPort(program, ref.instance, 0, block.num_in_ports, look);
+  return true;
 }
 
 }  // namespace plancast

@@ -19,7 +19,7 @@ LayerStop LayerRunner::RunUntil(int64_t time, const Block& block, const BlockInd
   int64_t* const start = scratch_.data();
   int64_t* const end = start + index.size;
   Begin(index, costs, conditions, start, end);
-  Go(block, index, costs, conditions, time, start, end);
+  Go(block, index, costs, conditions, /*tails=*/{}, time, start, end);
   LayerStop stop;
   for (int i = 0; i < num_streams_; ++i) {
     const Stream& own = streams_[i];
@@ -64,15 +64,71 @@ void LayerRunner::Begin(const BlockIndex& index, const LayerCosts& costs,
 }
 
 int64_t LayerRunner::Run(const Block& block, const BlockIndex& index, const LayerCosts& costs,
-                         const LayerConditions& conditions, int64_t* start, int64_t* end) {
+                         const LayerConditions& conditions, int64_t* start, int64_t* end,
+                         const LayerTails& tails) {
   Begin(index, costs, conditions, start, end);
-  Go(block, index, costs, conditions, kNever, start, end);
+  Go(block, index, costs, conditions, tails, kNever, start, end);
   return now_;
+}
+
+LayerTails LayerRunner::TailsOf(const Block& block, const BlockIndex& index,
+                                const LayerCosts& costs) {
+  LayerTails tails(costs.interferes ? 2 : 1);
+  for (LayerTail& tail : tails) {
+    LayerConditions conditions;
+    conditions.host = -costs.launch_ps * index.launches.back();
+    if (&tail != tails.data()) conditions.toggles.push_back(0);
+    tail.times.resize(2 * index.size);
+    tail.begins.assign(index.Count(kCompute), kUnknown);
+    found_ = &tail;
+    tail.end =
+        Run(block, index, costs, conditions, tail.times.data(), tail.times.data() + index.size);
+    found_ = nullptr;
+  }
+  return tails;
+}
+
+bool LayerRunner::IsAt(const LayerTail& tail) const {
+  for (int i = 0; i < num_streams_; ++i) {
+    if (streams_[i].runs || streams_[i].next != kNever) return false;
+  }
+  const int32_t rank = compute_->rank;
+  if (rank == compute_->count || tail.begins[rank] == kUnknown) return false;
+  const int32_t* const ranks = tail.ranks.data() + rank * num_streams_;
+  for (int i = 0; i < num_streams_; ++i) {
+    if (streams_[i].rank != ranks[i]) return false;
+  }
+  return true;
+}
+
+void LayerRunner::Take(const LayerTail& tail, int32_t tasks, int64_t* start, int64_t* end) {
+  const int64_t later = now_ - tail.begins[compute_->rank];
+  for (int i = 0; i < num_streams_; ++i) {
+    const Stream& stream = streams_[i];
+    for (int32_t r = stream.rank; r < stream.count; ++r) {
+      const int32_t task = stream.order[r];
+      start[task] = tail.times[task] + later;
+      end[task] = tail.times[tasks + task] + later;
+    }
+  }
+  now_ = tail.end + later;
+}
+
+void LayerRunner::Record(LayerTail& tail) const {
+  for (int i = 0; i < num_streams_; ++i) {
+    if (streams_[i].runs || streams_[i].next != kNever) return;
+  }
+  if (compute_->rank == compute_->count) return;
+  tail.begins[compute_->rank] = now_;
+  tail.ranks.resize(static_cast<size_t>(compute_->count) * num_streams_);
+  int32_t* const ranks = tail.ranks.data() + compute_->rank * num_streams_;
+  for (int i = 0; i < num_streams_; ++i) ranks[i] = streams_[i].rank;
 }
 
 int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block& block,
                              const BlockIndex& index, const LayerCosts& costs,
-                             const LayerConditions& conditions, int64_t* start, int64_t* end) {
+                             const LayerConditions& conditions, int64_t* start, int64_t* end,
+                             const LayerTails& tails) {
   const int64_t* const known_end = known + index.size;
   Prepare(index);
   // Back to when nothing was under way.
@@ -90,7 +146,7 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
       again = true;
     }
   }
-  if (from <= 0) return Run(block, index, costs, conditions, start, end);
+  if (from <= 0) return Run(block, index, costs, conditions, start, end, tails);
   std::fill_n(end, index.size, kUnknown);
   for (int k = 0; k < num_streams_; ++k) {
     for (int32_t r = 0; r < streams_[k].rank; ++r) {
@@ -100,7 +156,7 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
     }
   }
   now_ = from;
-  Go(block, index, costs, conditions, kNever, start, end);
+  Go(block, index, costs, conditions, tails, kNever, start, end);
   return now_;
 }
 
@@ -188,7 +244,7 @@ inline void LayerRunner::TimeComms(const LayerCosts& costs, bool busy) {
 
 inline bool LayerRunner::GoOnWithKernels(const Block& block, const BlockIndex& index,
                                          const LayerCosts& costs, int64_t host, int64_t limit,
-                                         int64_t* start, int64_t* end) {
+                                         const LayerTail* alone, int64_t* start, int64_t* end) {
   Stream& kernel = *compute_;
   while (kernel.next < limit) {
     const int32_t over = kernel.order[kernel.rank];
@@ -200,6 +256,7 @@ inline bool LayerRunner::GoOnWithKernels(const Block& block, const BlockIndex& i
     if (++kernel.rank == kernel.count) return true;
     const int32_t t = kernel.order[kernel.rank];
     if (block.kind[t] == TaskKind::kComm) return true;
+    if (alone != nullptr && (found_ != nullptr || IsAt(*alone))) return true;
     if (Begin(block, index, costs, host, start, end, kernel) || !kernel.runs) return true;
     if (!timed_) TimeKernel(costs);
   }
@@ -207,8 +264,13 @@ inline bool LayerRunner::GoOnWithKernels(const Block& block, const BlockIndex& i
 }
 
 void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCosts& costs,
-                     const LayerConditions& conditions, int64_t stop, int64_t* start,
-                     int64_t* end) {
+                     const LayerConditions& conditions, const LayerTails& tails, int64_t stop,
+                     int64_t* start, int64_t* end) {
+  // From when on launches are ahead of all; if a tail may be of use.
+  int64_t launched = costs.hosted ? conditions.host + costs.launch_ps * index.launches.back() : 0;
+  if ((tails.empty() && found_ == nullptr) || compute_ == nullptr || stop != kNever) {
+    launched = kNever;
+  }
   bool foreign = false;
   const int64_t* toggle = conditions.toggles.data();
   const int64_t* const toggles_end = toggle + conditions.toggles.size();
@@ -234,6 +296,16 @@ void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCos
       foreign = true;
       ++toggle;
     }
+    const LayerTail* tail = nullptr;  // once nothing more comes between
+    if (toggle == toggles_end && now_ >= launched && slow_ == foreign) {
+      if (found_ != nullptr) {
+        Record(*found_);
+        tail = found_;
+      } else if (static_cast<size_t>(foreign) < tails.size()) {
+        tail = &tails[static_cast<size_t>(foreign)];
+        if (IsAt(*tail)) return Take(*tail, index.size, start, end);
+      }
+    }
     for (bool again = true; again;) {
       again = false;
       for (int i = 0; i < num_streams_; ++i) {
@@ -253,7 +325,8 @@ void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCos
     }
     if (RunsKernel()) {
       const int64_t until = toggle != toggles_end ? std::min(*toggle, stop) : stop;
-      if (GoOnWithKernels(block, index, costs, conditions.host, std::min(next, until), start,
+      const LayerTail* const alone = next == kNever ? tail : nullptr;
+      if (GoOnWithKernels(block, index, costs, conditions.host, std::min(next, until), alone, start,
                           end)) {
         continue;
       }

@@ -88,6 +88,20 @@ struct LayerStop {
   Stream streams[kNumStreams];
 };
 
+// How a layer goes on from a kernel that begins while nothing else is under way, if others
+// communicate alongside it to its end or not at all, and hosts are ahead: the same whenever that
+// is.
+struct LayerTail {
+  std::vector<int64_t> times;  // when each task starts, and when each ends
+  int64_t end = 0;             // of all
+  // Per kernel: when it begins so, -1 if something else is under way then; and how many tasks of
+  // each stream of the layer are over.
+  std::vector<int64_t> begins;
+  std::vector<int32_t> ranks;
+};
+// Of a layer that runs alone, and beside others that communicate. Empty: not known.
+using LayerTails = std::vector<LayerTail>;
+
 // Runs layers of blocks, alone but for what their conditions say.
 class LayerRunner {
  public:
@@ -95,13 +109,16 @@ class LayerRunner {
 
   // Sets when the tasks of a layer start and end; 0 if that was before. Returns when
   // all are over. Communications and kernels slow each other for exactly as long as
-  // both run.
+  // both run. `tails`: of the same block and costs, if they are known.
   int64_t Run(const Block& block, const BlockIndex& index, const LayerCosts& costs,
-              const LayerConditions& conditions, int64_t* start, int64_t* end);
+              const LayerConditions& conditions, int64_t* start, int64_t* end,
+              const LayerTails& tails = {});
   // The same if times are known under conditions that were equal until `changed`.
   int64_t RunFrom(int64_t changed, const int64_t* known, const Block& block,
                   const BlockIndex& index, const LayerCosts& costs,
-                  const LayerConditions& conditions, int64_t* start, int64_t* end);
+                  const LayerConditions& conditions, int64_t* start, int64_t* end,
+                  const LayerTails& tails = {});
+  LayerTails TailsOf(const Block& block, const BlockIndex& index, const LayerCosts& costs);
   // The same up to a time: what ends then is over, nothing begins then.
   LayerStop RunUntil(int64_t time, const Block& block, const BlockIndex& index,
                      const LayerCosts& costs, const LayerConditions& conditions);
@@ -123,16 +140,24 @@ class LayerRunner {
              int64_t* start, int64_t* end);
   // From now on, where all tasks under way are ahead.
   void Go(const Block& block, const BlockIndex& index, const LayerCosts& costs,
-          const LayerConditions& conditions, int64_t stop, int64_t* start, int64_t* end);
+          const LayerConditions& conditions, const LayerTails& tails, int64_t stop, int64_t* start,
+          int64_t* end);
   void BeginAhead(const LayerCosts& costs, const LayerConditions::Ahead& ahead, int64_t* start,
                   int64_t* end, Stream& stream);
   // True if a stream begins a task now that takes no time.
   bool Begin(const Block& block, const BlockIndex& index, const LayerCosts& costs, int64_t host,
              int64_t* start, int64_t* end, Stream& stream);
   // Lets kernels end before `limit` that nothing waits for but the next kernel, which begins at
-  // once. True if one that is over has to be followed by others; it ended now.
+  // once. True if one that is over has to be followed by others; it ended now. `alone`: nothing
+  // else is under way, nor comes.
   bool GoOnWithKernels(const Block& block, const BlockIndex& index, const LayerCosts& costs,
-                       int64_t host, int64_t limit, int64_t* start, int64_t* end);
+                       int64_t host, int64_t limit, const LayerTail* alone, int64_t* start,
+                       int64_t* end);
+  // Whether a kernel begins now, with nothing else under way, from which on `tail` is known.
+  bool IsAt(const LayerTail& tail) const;
+  // Goes on from there to the end.
+  void Take(const LayerTail& tail, int32_t tasks, int64_t* start, int64_t* end);
+  void Record(LayerTail& tail) const;
   bool RunsKernel() const { return compute_ != nullptr && compute_->runs && !compute_->is_comm; }
   void SlowKernel(const LayerCosts& costs, bool slow);
   void TimeKernel(const LayerCosts& costs);
@@ -142,9 +167,10 @@ class LayerRunner {
   Stream streams_[kNumStreams];
   int num_streams_ = 0;
   Stream* compute_ = nullptr;
-  int comms_ = 0;       // under way
-  bool slow_ = false;   // kernels are
-  bool timed_ = false;  // the end of the kernel is known
+  int comms_ = 0;               // under way
+  bool slow_ = false;           // kernels are
+  bool timed_ = false;          // the end of the kernel is known
+  LayerTail* found_ = nullptr;  // if it is to be found
   std::vector<int64_t> scratch_;
 };
 

@@ -441,9 +441,40 @@ TEST_F(LayerLawsTest, WhatIsKnownUntilConditionsChangeStays) {
                     times.start.data(), times.end.data());
     ASSERT_EQ(times.start, expected.start);
     ASSERT_EQ(times.end, expected.end);
+    times = Nothing();
+    runner_.RunFrom(changed, known.data(), graph_.blocks[0], block(), costs_, later,
+                    times.start.data(), times.end.data(),
+                    runner_.TailsOf(graph_.blocks[0], block(), costs_));
+    ASSERT_EQ(times.start, expected.start);
+    ASSERT_EQ(times.end, expected.end);
     resumed += before.end != expected.end && before.end[0] < changed;
   }
   EXPECT_GT(resumed, 200);
+}
+
+TEST_F(LayerLawsTest, ATailIsTheSameWheneverItBegins) {
+  int taken = 0;
+  for (int round = 0; round < 8000; ++round) {
+    SCOPED_TRACE(testing::Message() << "round " << round);
+    DrawBlock();
+    DrawConditions();
+    const PlainTimes expected = Run(conditions_);
+    LayerTails tails = runner_.TailsOf(graph_.blocks[0], block(), costs_);
+    const auto run = [&] {
+      PlainTimes times = Nothing();
+      runner_.Run(graph_.blocks[0], block(), costs_, conditions_, times.start.data(),
+                  times.end.data(), tails);
+      return times;
+    };
+    const PlainTimes times = run();
+    ASSERT_EQ(times.start, expected.start);
+    ASSERT_EQ(times.end, expected.end);
+    for (LayerTail& tail : tails) {
+      for (int64_t& time : tail.times) ++time;
+    }
+    taken += run().end != expected.end;
+  }
+  EXPECT_GT(taken, 1000);
 }
 
 TEST_F(LayerLawsTest, WhatStopsGoesOnAsIfItHadNot) {
