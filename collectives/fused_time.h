@@ -16,12 +16,12 @@ struct FusedKernel {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Algorithm algorithm = Algorithm::kRing;
   Protocol protocol = Protocol::kSimple;
-  int64_t bytes = 0;        // of the collective
-  double transfer_s = 0;    // alone
-  int64_t members = 1;      // of its group
-  int64_t nodes = 1;        // that these are in
-  int channels = 1;         // blocks, where NCCL's tuner does not say
-  const NcclTuner* launch;  // that says; may be nullptr
+  int64_t bytes = 0;                  // of the collective
+  double transfer_s = 0;              // alone
+  int64_t members = 1;                // of its group
+  int64_t nodes = 1;                  // that these are in
+  int channels = 1;                   // blocks, where NCCL's tuner does not say
+  const NcclTuner* launch = nullptr;  // that says
 };
 
 // By how much a collective takes longer for what is computed in its kernel.
