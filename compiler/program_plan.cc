@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "compiler/activations/parking_plan.h"
 #include "compiler/bind/plan_mesh.h"
+#include "compiler/lower/op_memory.h"
 #include "compiler/schedule/made_orders.h"
 #include "compiler/schedule/pair_steps.h"
 #include "compiler/schedule/placed_schedules.h"
@@ -69,6 +70,9 @@ std::set<PlanTrait> TraitsOf(const CompileRequest& request) {
   const bool few_bits = ElementBytes(request.dtype) < ElementBytes(StorageType(request.dtype));
   if (few_bits && (types.quantized_activations || types.quantized_gathers)) {
     traits.insert(PlanTrait::kFewBits);
+  }
+  if (request.options->splits_backward() && KeepsMore(*request.graph, *request.profile)) {
+    traits.insert(PlanTrait::kOpMemory);
   }
   return traits;
 }

@@ -15,13 +15,16 @@ namespace {
 using ExtraTensor = SoftwareProfile::ExtraTensor;
 using OpMemory = SoftwareProfile::OpMemory;
 
-const OpMemory* MemoryOf(const LowerContext& context, int op) {
-  const auto& known = context.profile->tensors.op_memory;
-  const OpNode& node = context.body().ops[op];
+const OpMemory* MemoryOf(const SoftwareProfile& profile, const OpNode& node) {
+  const auto& known = profile.tensors.op_memory;
   const size_t dot = node.name.rfind('.');
   auto found = known.find(dot == std::string::npos ? node.name : node.name.substr(dot + 1));
   if (found == known.end()) found = known.find(node.rule->name());
   return found == known.end() ? nullptr : &found->second;
+}
+
+const OpMemory* MemoryOf(const LowerContext& context, int op) {
+  return MemoryOf(*context.profile, context.body().ops[op]);
 }
 
 // Per op: a gradient comes to its results; else autograd keeps nothing for it. Of bodies that are
@@ -111,6 +114,17 @@ bool Drops(const OpMemory* memory, const PlanStep& step, size_t input) {
 }
 
 }  // namespace
+
+bool KeepsMore(const ModelGraph& graph, const SoftwareProfile& profile) {
+  const auto keeps = [&profile](const OpNode& op) {
+    const OpMemory* const memory = MemoryOf(profile, op);
+    return memory != nullptr && (!memory->saved.empty() || !memory->backward.empty() ||
+                                 !memory->not_saved.empty() || !memory->pinned_inputs.empty());
+  };
+  return std::any_of(graph.bodies.begin(), graph.bodies.end(), [&](const Body& body) {
+    return std::any_of(body.ops.begin(), body.ops.end(), keeps);
+  });
+}
 
 void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps,
                  const std::vector<StepTasks>& tasks, bool backward, const std::string& path,

@@ -42,6 +42,9 @@ void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffer
 std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& plan,
                                 std::vector<int> saved);
 
+// Whether software keeps more for an op of the model from pass to pass than its rule.
+bool KeepsMore(const ModelGraph& graph, const SoftwareProfile& profile);
+
 // Bytes that a stage holds throughout the iteration for each repeat of the body, and once
 // for all of them.
 HeldMemory HeldBy(const LowerContext& context, const Place& place);

@@ -118,8 +118,6 @@ bool Has(Trait trait, const PlanOptions& o, const SoftwareProfile& profile) {
       return o.overlap.count(Overlap::kParam) > 0;
     case Trait::kFreshGradients:
       return profile.update.fresh_gradients;
-    case Trait::kOpMemory:
-      return !OpThatKeeps(profile).empty();
     case Trait::kChunks:
       return o.vpp > 1;
     case Trait::kOtherSchedule:

@@ -30,7 +30,6 @@ enum class PlanTrait : uint8_t {
   kOffloadsParameters,
   kPrefetchesParameters,  // overlap=param
   kFreshGradients,        // of the profile
-  kOpMemory,              // likewise, but for what is there all along
   kChunks,                // vpp > 1
   kOtherSchedule,         // than 1f1b
   kCuts,                  // `stages`
@@ -46,6 +45,7 @@ enum class PlanTrait : uint8_t {
   kFewBits,           // activations kept or gathered in 8 or 4 bits
   kSharedByChunks,    // gradients are sharded, and chunks of a stage share a parameter
   kUntrained,         // some weights are not trained
+  kOpMemory,          // the profile says what ops of the model keep from pass to pass
   kNodes,             // below the root
 };
 

@@ -22,7 +22,8 @@ MACHINE = pc.Machine.preset("dgx-h100", hosts=2)
 
 def predict(plan: pc.Strategy | str) -> pc.Forecast:
     strategy = pc.Strategy.parse(plan) if isinstance(plan, str) else plan
-    return pc.predict(MODEL, MACHINE, strategy, batch=64)
+    # Captured, so that what is sent decides and not the host.
+    return pc.predict(MODEL, MACHINE, strategy, batch=64, cuda_graphs=True)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,9 @@ def _beside(profile: str) -> float:
         position="rope",
     )
     plan = pc.Strategy.parse("dp=16,ep=8,mb=1")
-    forecast = pc.predict(model, MACHINE, plan, batch=16, profile=profile, timeline=True)
+    forecast = pc.predict(
+        model, MACHINE, plan, batch=16, profile=profile, timeline=True, cuda_graphs=True
+    )
     spans = [(p.name, p.start_s, p.end_s) for p in forecast.timeline()]
     sent = next(s for s in spans if s[0] == "all_to_all mlp.dispatch.d")
     shared = [s for s in spans if s[0] == "mlp.shared.fc1"]

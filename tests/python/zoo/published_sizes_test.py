@@ -37,7 +37,7 @@ TIMM = {"resnext101-32x4d": 44_177_704, "se-resnext101-32x4d": 48_955_416}
 def multiply_adds(model: pc.Model) -> float:
     """Of one sample forward, from what a forecast counts (forward and backward are three)."""
     forecast = pc.predict(model, MACHINE, pc.Strategy.parse("dp=1,mb=1"), batch=1)
-    return forecast.model_flops_per_s_per_gpu * forecast.iteration_time / 3 / 2
+    return round(forecast.model_flops_per_s_per_gpu * forecast.iteration_time / 3 / 2, 3)
 
 
 # Hugging Face: parameters of the released models.

@@ -76,6 +76,7 @@ void Give(PlanTrait trait, PlanOptions* o, SoftwareProfile* profile, std::set<Pl
       break;
     case PlanTrait::kOpMemory:
       profile->tensors.op_memory["linear"].saved.emplace_back();
+      more->insert(trait);
       break;
     case PlanTrait::kChunks:
       o->vpp = 2;

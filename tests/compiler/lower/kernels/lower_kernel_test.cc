@@ -260,13 +260,15 @@ TEST(CallsTest, AnOpIsCalledOnceForwardAndOnceForItsGradients) {
   plan.profile().calls.forward = 7;
   plan.profile().calls.backward = 3;
   plan.profile().kernels.extra["qkv_linear"].forward_calls = 11;
-  plan.profile().kernels.extra["qkv_linear"].forward_small = 2;
+  plan.profile().kernels.extra["rms_norm"].forward_small = 2;
   const KernelSpec qkv = Kernels(plan, "layer.F", "attn.qkv").at(0);
   EXPECT_EQ(qkv.calls, 11);
-  EXPECT_EQ(qkv.launches, 3);
+  EXPECT_EQ(qkv.launches, 1);
   EXPECT_EQ(Kernels(plan, "layer.B", "attn.qkv.bwd").at(0).calls, 3);
   EXPECT_EQ(Kernels(plan, "layer.B", "attn.qkv.wgrad").at(0).calls, 0);
-  EXPECT_EQ(Kernels(plan, "layer.F", "attn.norm").at(0).calls, 7);
+  const KernelSpec norm = Kernels(plan, "layer.F", "attn.norm").at(0);
+  EXPECT_EQ(norm.calls, 7);
+  EXPECT_EQ(norm.launches, 3);
 }
 
 TEST(CallsTest, OperandsAreQuantisedByLaunches) {
@@ -366,7 +368,8 @@ TEST(EagerKernelTest, AClampRunsBeforeTheFusedActivation) {
   config.experts.topk = 2;
   config.experts.ffn = kFfn;
   PlanUnderTest plain = PlanUnderTest::Of(config), clamped = PlanUnderTest::Of(config);
-  clamped.profile().kernels.extra["expert_swiglu_clamped"] = {4, 5};
+  clamped.profile().kernels.extra["expert_swiglu_clamped"].forward_passes = 4;
+  clamped.profile().kernels.extra["expert_swiglu_clamped"].backward_passes = 5;
   const double half = 2.0 * 2 * kTokens * kFfn;  // of the wide tensor, bytes
   for (const bool forward : {true, false}) {
     const std::string block = forward ? "moe_layer.F" : "moe_layer.B";
