@@ -1,6 +1,5 @@
 #include "strategy/software_profile.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/embedded_file.h"
@@ -30,20 +29,6 @@ std::string SoftwareProfile::StructureKey() const {
   AppendKey(experts, &key);
   AppendKey(recompute, &key);
   return key;
-}
-
-bool SoftwareProfile::Calls::Captures(absl::string_view op, bool* begins) const {
-  for (const std::string& scope : captured) {
-    const auto found = scopes.find(scope);
-    if (found == scopes.end()) continue;
-    for (const std::string& name : found->second) {
-      const bool prefix = absl::EndsWith(name, ".");
-      if (prefix ? !absl::StartsWith(op, name) : op != name) continue;
-      *begins = &name == &found->second.front() && !prefix;
-      return true;
-    }
-  }
-  return false;
 }
 
 absl::Status SoftwareProfile::Capture(absl::string_view scopes) {

@@ -18,6 +18,7 @@
 #include "strategy/nodes/part_transport.h"
 #include "strategy/plan_options.h"
 #include "strategy/precision.h"
+#include "strategy/profile/op_profile.h"
 
 namespace plancast {
 
@@ -29,34 +30,11 @@ enum class ShardCut : uint8_t { kParameter, kUnit, kRows };
 // in groups by what they are about. proto/software_profile.proto documents every one, the
 // data files the source of every figure.
 struct SoftwareProfile {
-  // Kernels beside an op's own; proto ExtraKernels documents them.
-  struct ExtraKernels {
-    int forward_passes = 0, backward_passes = 0;
-    bool fp32 = false;
-    int forward_casts = 0, backward_casts = 0;
-    int metrics = 0;
-    int forward_small = 0, backward_small = 0;
-    std::optional<int> forward_calls, backward_calls;
-    PLANCAST_KEY_FIELDS(ExtraKernels, forward_passes, backward_passes, fp32, forward_casts,
-                        backward_casts, metrics, forward_small, backward_small, forward_calls,
-                        backward_calls)
-  };
-
-  // Tensors of an op beside those of its rule; proto OpMemory documents them.
-  struct ExtraTensor {
-    std::string name, like;
-    double element_bytes = 0;
-    std::string transposes;
-    bool shared = false, early = false, gathered = false;
-    std::vector<std::string> over;
-    PLANCAST_KEY_FIELDS(ExtraTensor, name, like, element_bytes, transposes, shared, early, gathered,
-                        over)
-  };
-  struct OpMemory {
-    std::vector<ExtraTensor> saved, forward, backward, persistent;
-    std::set<std::string> not_saved, pinned_inputs;
-    PLANCAST_KEY_FIELDS(OpMemory, saved, forward, backward, persistent, not_saved, pinned_inputs)
-  };
+  // Of single ops (op_profile.h).
+  using ExtraKernels = plancast::ExtraKernels;
+  using ExtraTensor = plancast::ExtraTensor;
+  using OpMemory = plancast::OpMemory;
+  using Calls = HostCallsOfOps;
 
   // Which kernels run for an op, and which collectives of tensor parallelism beside it.
   struct Kernels {
@@ -83,19 +61,6 @@ struct SoftwareProfile {
                         extra, attention, attention_kernel, vocab_pad_multiple, dropout, repeats_kv,
                         fuse_wgrad_accumulation, wgrad_overlaps_tp, reduces_each_product,
                         first_dim_collectives, context_copies, tp_transports, context_steps)
-  };
-
-  // What the host does for ops beside launching kernels, in launches.
-  struct Calls {
-    int forward = 0, backward = 0;  // of an op that `extra` says nothing of
-    std::map<DType, int> quantize;  // of one operand, by type of product
-    std::set<std::string> waits;    // rules behind whose forward kernels it waits
-    std::map<std::string, std::vector<std::string>> scopes;  // ops of CUDA graphs of layers
-    std::set<std::string> captured;                          // scopes that are
-    PLANCAST_KEY_FIELDS(Calls, forward, backward, quantize, waits, scopes, captured)
-
-    // Whether a CUDA graph holds the op; `begins`: it is the first that is named there.
-    bool Captures(absl::string_view op, bool* begins) const;
   };
 
   // Types of storage and wire.

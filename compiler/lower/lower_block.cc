@@ -15,6 +15,7 @@
 #include "compiler/lower/describe_loop.h"
 #include "compiler/lower/fused_comms.h"
 #include "compiler/lower/inner_reduction.h"
+#include "compiler/lower/kernels/host_calls.h"
 #include "compiler/lower/kernels/loop_pieces.h"
 #include "compiler/lower/kernels/sum_fusion.h"
 #include "compiler/lower/lower_relayout.h"
@@ -318,11 +319,7 @@ class PhaseLowering {
           absl::StrCat(context_.body().ops[step.op.op].name, PartSuffix(step.part));
       ready = builder_.AddKernel(kernel, PurposeOf(step.part), label, deps);
     }
-    const std::set<std::string>& waits = context_.profile->calls.waits;
-    const bool makes = step.part == Part::kForward || step.part == Part::kRecompute;
-    if (makes && waits.count(step.op.rule->name()) > 0) {
-      builder_.MarkHostSync(ready);
-    }
+    if (HostWaitsFor(step, context_.profile->calls)) builder_.MarkHostSync(ready);
     return ready;
   }
 

@@ -121,7 +121,7 @@ def test_parts_of_layers_are_captured(small):
     parts = pc.predict(small, MACHINE, "tp=2,mb=1", profile="megatron-core", cuda_graphs="attn+mlp")
     whole = pc.predict(small, MACHINE, "tp=2,mb=1", profile="megatron-core", cuda_graphs=True)
     assert eager.iteration_time > parts.iteration_time > whole.iteration_time
-    with pytest.raises(pc.InputError, match="no part `atn` of CUDA graphs.*Did you mean `attn`"):
+    with pytest.raises(pc.InputError, match=r"no part `atn` of CUDA graphs.*Did you mean `attn`"):
         pc.predict(small, MACHINE, "tp=2,mb=1", profile="megatron-core", cuda_graphs="atn")
 
 

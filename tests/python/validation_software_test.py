@@ -66,7 +66,9 @@ def test_a_row_may_say_its_dispatcher(name, dispatcher, profile):
 
 
 def test_experts_of_fixed_capacity_have_a_profile():
-    profile, why = software.profile_for("Megatron-Bridge 25.09 NeMo Container", "alltoall", None, True)
+    profile, why = software.profile_for(
+        "Megatron-Bridge 25.09 NeMo Container", "alltoall", None, True
+    )
     assert (profile, why) == (
         "megatron-bridge-drop",
         "for `Megatron-Bridge 25.09 NeMo Container` with token drop",

@@ -41,19 +41,19 @@ def make_block(options: argparse.Namespace) -> tuple[Any, Any]:
     model_parallel_cuda_manual_seed(1)
     experts: dict[str, Any] = {}
     if options.experts:
-        experts = dict(
-            num_moe_experts=options.experts,
-            moe_router_topk=min(8, options.experts),
-            moe_ffn_hidden_size=options.expert_ffn,
-            moe_grouped_gemm=True,
-            moe_token_dispatcher_type="alltoall",
-            moe_permute_fusion=True,
-            moe_router_fusion=True,
-            moe_router_load_balancing_type="aux_loss",
-            moe_aux_loss_coeff=1e-3,
-            moe_router_dtype="fp32",
-            moe_router_force_load_balancing=True,
-        )
+        experts = {
+            "num_moe_experts": options.experts,
+            "moe_router_topk": min(8, options.experts),
+            "moe_ffn_hidden_size": options.expert_ffn,
+            "moe_grouped_gemm": True,
+            "moe_token_dispatcher_type": "alltoall",
+            "moe_permute_fusion": True,
+            "moe_router_fusion": True,
+            "moe_router_load_balancing_type": "aux_loss",
+            "moe_aux_loss_coeff": 1e-3,
+            "moe_router_dtype": "fp32",
+            "moe_router_force_load_balancing": True,
+        }
     if options.fp8:
         experts.update(fp8="hybrid", fp8_recipe=options.fp8)
     config = TransformerConfig(
@@ -106,7 +106,9 @@ def kernels_of(work: Callable[[], Any], layers: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--tokens", type=int, default=64, help="64: the host decides")
     parser.add_argument("--hidden", type=int, default=2048)

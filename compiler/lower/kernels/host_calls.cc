@@ -36,4 +36,9 @@ void HostCalls::CountIn(std::vector<KernelSpec>* kernels) const {
   if (!kernels->empty()) kernels->front().calls += calls_;
 }
 
+bool HostWaitsFor(const PlanStep& step, const SoftwareProfile::Calls& profile) {
+  const bool makes = step.part == Part::kForward || step.part == Part::kRecompute;
+  return makes && profile.waits.count(step.op.rule->name()) > 0;
+}
+
 }  // namespace plancast

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "compiler/body/body_plan.h"
 #include "compiler/lower/kernels/lower_kernel.h"
 #include "graph/kernel_spec.h"
 #include "strategy/software_profile.h"
@@ -28,6 +29,9 @@ class HostCalls {
   int calls_ = 0;          // before the first kernel
   bool captured_ = false;  // by a CUDA graph of a part of the layer
 };
+
+// Whether the host waits for what the step makes.
+bool HostWaitsFor(const PlanStep& step, const SoftwareProfile::Calls& profile);
 
 }  // namespace plancast
 
