@@ -79,6 +79,15 @@ def test_gradients_of_weights_may_come_later(small):
     assert put_off.peak_memory >= predict(small, "1f1b").peak_memory
 
 
+def test_what_software_keeps_of_an_op_matters_where_a_model_has_it(small):
+    """Megatron-Core says what clamped activations keep; most models have none."""
+    machine = pc.Machine.preset("dgx-h100", hosts=1)
+    assert pc.predict(small, machine, "dp=4,pp=2,mb=1,schedule=zb1p").fits
+    oss = pc.Model.preset("gpt-oss-20b", seq=1024)
+    with pytest.raises(pc.InputError, match="`expert_swiglu_clamped` keeps from pass to pass"):
+        pc.predict(oss, machine, "pp=8,mb=1,schedule=zb1p", batch=8)
+
+
 @pytest.mark.parametrize("table", [rows(V[3:]), V[3:].replace(";", "\n")])
 def test_a_file_may_say_where_layers_are(tmp_path, table):
     path = tmp_path / "table.csv"
