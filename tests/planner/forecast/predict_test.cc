@@ -147,6 +147,7 @@ TEST_F(PredictTest, TensorParallelismAcrossHostsIsSlower) {
   config.head_dim = 256;
   config.seq = 2048;
   ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(config));
+  job_.profile.host.cuda_graphs = true;  // or the host decides
   EXPECT_GT(Known("tp=8,order=dp-tp-pp", "dgx-a100-80g:2").iteration_time_s,
             Known("tp=8,order=tp-dp-pp", "dgx-a100-80g:2").iteration_time_s);
 }
@@ -177,8 +178,7 @@ TEST_F(PredictTest, CudaGraphsHardlyChangeLargeLayers) {
   const double eager = Known("mb=1", "dgx-a100-80g:1x1").iteration_time_s;
   job_.profile.host.cuda_graphs = true;
   const double graphs = Known("mb=1", "dgx-a100-80g:1x1").iteration_time_s;
-  EXPECT_LE(graphs, eager);
-  EXPECT_GT(graphs, 0.98 * eager);
+  EXPECT_NEAR(graphs, eager, 0.02 * eager);  // a graph's launch may take longer than a kernel's
 }
 
 TEST_F(PredictTest, PricingOnAnotherMachineOfThatSizeCompilesNothing) {
