@@ -282,11 +282,11 @@ class BodyCompilation {
       LoopOverProducts(bound_.graph, bound_.mesh, bound_.bodies[b], transports, &compiled.plan);
     }
     RETURN_IF_ERROR(FuseComms(bound_.graph, bound_.bodies[b], &compiled.plan));
-    BodyPlan whole;  // of all ranks
+    BodyPlan whole;  // of all ranks, where pieces are cut from it
     const bool some = !bound_.bodies[b].on.empty();
     if (some) {
       if (bound_.bodies[b].pieces.empty()) JoinRooted(bound_.bodies[b], &compiled.plan);
-      whole = compiled.plan;
+      if (!bound_.bodies[b].pieces.empty()) whole = compiled.plan;
       if (observer_) whole_plans_[b] = compiled.plan;
       compiled.plan = PlanAt(std::move(compiled.plan), bound_.bodies[b], request_.place);
     }

@@ -35,6 +35,12 @@ int64_t ExtentOf(const OpRule& rule, const std::vector<int64_t>& extents, absl::
   return absent;
 }
 
+double ElementsOf(const OpRule& rule, int tensor, const std::vector<int64_t>& extents) {
+  double elements = 1;
+  for (int f : rule.tensors()[tensor].factors) elements *= static_cast<double>(extents[f]);
+  return elements;
+}
+
 // Fused attention rules name their factors b, g (kv heads), r (query heads per
 // kv head), s, t (query and key positions), d and e (head sizes; f, where a head has
 // a rotated part beside d). `scores`: the first product; `diagonal`: keys are those of the queries.
@@ -217,11 +223,7 @@ class KernelWork {
   // Elements, with those that a fused op only passes on.
   static double LargestResult(const OpRule& rule, const std::vector<int64_t>& extents) {
     double largest = 0;
-    for (int t : rule.outputs()) {
-      double elements = 1;
-      for (int f : rule.tensors()[t].factors) elements *= static_cast<double>(extents[f]);
-      largest = std::max(largest, elements);
-    }
+    for (int t : rule.outputs()) largest = std::max(largest, ElementsOf(rule, t, extents));
     return largest;
   }
 
@@ -393,8 +395,8 @@ class KernelWork {
                                      [&](const Product& p) { return p.target == product.target; });
     products_.push_back(product);
     if (!further || product.target == statement.target) return;
-    double bytes = context_.Bytes(rule.tensors()[statement.target].dtype);
-    for (int f : rule.tensors()[statement.target].factors) bytes *= static_cast<double>(extents[f]);
+    const double bytes = context_.Bytes(rule.tensors()[statement.target].dtype) *
+                         ElementsOf(rule, statement.target, extents);
     MergeInto(&after_, MemoryKernel(context_, rule.name() + ".sum", bytes, 0));
   }
 
@@ -405,8 +407,7 @@ class KernelWork {
     if (Has(OwnRule(rule) + kPacked)) return;
     for (int t : product.operands) {
       if (rule.tensors()[t].parameter || rule.tensors()[t].name.rfind("d_", 0) != 0) continue;
-      double bytes = context_.Bytes(rule.tensors()[t].dtype);
-      for (int f : rule.tensors()[t].factors) bytes *= static_cast<double>(extents[f]);
+      const double bytes = context_.Bytes(rule.tensors()[t].dtype) * ElementsOf(rule, t, extents);
       KernelSpec kernel = base_;
       kernel.family = KernelFamily::kMemory;
       kernel.label = rule.name() + ".concat";
