@@ -102,7 +102,8 @@ double ProductBytes(const KernelSpec& kernel, DType runs) {
 
 ProductTime TimeOfProduct(const KernelSpec& kernel, const GemmCoefficients& c,
                           const MatmulUnit& unit, const DeviceType& device, double border_bytes) {
-  const double slower = PassFactor(c, kernel.pass);
+  // A cap on the board's power, known from steady loops, is part of what holds products back.
+  const double slower = std::max(1.0, PassFactor(c, kernel.pass) * unit.held_to);
   const Choice best =
       BestTile(kernel, c, border_bytes, ElementBytes(unit.runs),
                unit.peak_flops / slower / device.sms, device.sms, device.memory_bytes_per_s);
@@ -155,7 +156,9 @@ std::optional<KernelCost> GemmTileModel::EstimateProduct(const KernelSpec& kerne
   }
   const auto* entry = tables_.FindGemm(unit.coefficients, device);
   if (entry == nullptr) return std::nullopt;
-  unit.peak_flops *= tables_.PowerScale(*entry, unit.coefficients, device);
+  const double scale = tables_.PowerScale(*entry, unit.coefficients, device);
+  unit.peak_flops *= scale;
+  if (!entry->gpu.empty()) unit.held_to = std::min(scale, 1.0);
   const ProductTime time = TimeOfProducts(kernel, entry->coefficients, unit, device, border_bytes);
 
   KernelCost cost;

@@ -13,6 +13,7 @@ struct MatmulUnit {
   double peak_flops = 0;           // 0: the device has none, or its rate is unknown
   absl::string_view coefficients;  // which coefficients describe it: `bf16`, `fp8`, ...
   bool borrowed = false;           // those coefficients are of another type
+  double held_to = 1;              // what a published cap leaves of the rate; part of `peak_flops`
 };
 
 // A device without a unit for `type` runs the next wider type that it has: fp8

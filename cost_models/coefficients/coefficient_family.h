@@ -18,6 +18,7 @@ template <typename Coefficients>
 struct CoefficientEntry {
   std::string gpu;  // whose rows they were fitted to; empty for medians of several
   std::string vendor;
+  std::vector<std::string> same_chip;  // other GPUs that have the chip of this one
   int sms = 0;
   double speed_grade = 0;    // matmul_unit.h
   double power_density = 0;  // matmul_unit.h; 0 if unknown
@@ -30,8 +31,8 @@ struct CoefficientEntry {
 // The coefficients of all measured GPUs for one kernel family and type. A GPU
 // is served, in this order, by
 // - its own coefficients;
-// - those of a GPU with the same silicon (equal SMs and SM design), as H200 by
-//   H100: extrapolated;
+// - those of a GPU with the same silicon (said so, as GB300 by B300; else equal SMs and SM
+//   design, as H200 by H100): extrapolated;
 // - the medians over GPUs of the same SM design and maker: extrapolated;
 // - the medians over all GPUs of the maker with most of them: extrapolated.
 template <typename Coefficients>
@@ -131,6 +132,10 @@ const CoefficientEntry<Coefficients>* CoefficientFamily<Coefficients>::Find(
     absl::string_view gpu, int sms, double speed_grade) const {
   for (const Entry& entry : own_) {
     if (entry.gpu == gpu) return &entry;
+  }
+  for (const Entry& entry : same_silicon_) {
+    const auto& names = entry.same_chip;
+    if (std::find(names.begin(), names.end(), gpu) != names.end()) return &entry;
   }
   for (const Entry& entry : same_silicon_) {
     if (entry.sms == sms && SameDesign(entry.speed_grade, speed_grade)) return &entry;

@@ -26,6 +26,7 @@ CoefficientEntry<Coefficients> MakeEntry(const proto::KernelCostCoefficients& fi
   entry.gpu = file.gpu();
   entry.vendor = file.vendor();
   entry.sms = file.sms();
+  entry.same_chip.assign(file.same_chip().begin(), file.same_chip().end());
   entry.speed_grade = dtype == "fp32" ? file.fp32_speed_grade() : file.speed_grade();
   entry.coefficients = std::move(coefficients);
   if (file.tdp_watts() > 0 && dtype != "fp32") {

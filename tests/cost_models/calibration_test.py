@@ -104,42 +104,36 @@ def test_the_factor_of_a_training_stack_is_found():
     assert found == pytest.approx(1.3, rel=1e-3)
 
 
-def test_factors_are_taken_over_within_one_design_and_not_by_fp32():
-    other = Gpu("A100-PCIE", 108, 1410, 1555e9, A100.peaks, A100.vendor)
-    newer = Gpu("H", 132, 1980, 3352e9, {"fp16": 989e12, "fp32": 67e12}, A100.vendor)
-    timed = {"dtype": "bf16", "forward_factor": 1.3, "fit": {"factor_sigma": 0.1}}
-    messages = {
-        name: {"dtype": dtype, "fit": {"factor_sigma": 0.05}}
-        for name, dtype in (("A100-PCIE", "bf16"), ("H", "bf16"), ("A100-SXM-80GB", "fp32"))
-    }
-    take_over_training_factors(
-        [("A100-SXM-80GB", timed), *messages.items()],
-        {g.name: g for g in (A100, other, newer)},
-    )
-    assert messages["A100-PCIE"]["forward_factor"] == pytest.approx(1.3**0.5)
-    assert messages["A100-PCIE"]["fit"]["factor_sigma"] == 0.1
-    assert "forward_factor" not in messages["H"]
-    assert "forward_factor" not in messages["A100-SXM-80GB"]
+def _board(name: str, density: float, vendor: str = "NVIDIA") -> Gpu:
+    """One of 1,000 TFLOP/s with so many per watt."""
+    peaks = {"fp16": 1e15, "fp32": 60e12, "fp8": 2e15}
+    return Gpu(name, 132, 1980, 3352e9, peaks, vendor, tdp_watts=1000 / density)
 
 
-def test_factors_shrink_with_the_cube_root_of_power():
-    base = Gpu(
-        "base", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", tdp_watts=1000.0
-    )
-    eight = Gpu(
-        "eight", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", tdp_watts=8000.0
-    )
-    some = Gpu(
-        "some", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA", tdp_watts=1331.0
-    )
-    unknown = Gpu("unknown", 148, 1965, 7672e9, {"fp16": 2250e12, "fp32": 80e12}, "NVIDIA")
-    gpus = {g.name: g for g in (base, eight, some, unknown)}
-    timed = {"dtype": "bf16", "forward_factor": 1.43, "fit": {"factor_sigma": 0.1}}
-    messages = {n: {"dtype": "bf16", "fit": {"factor_sigma": 0.1}} for n in gpus if n != "base"}
-    take_over_training_factors([("base", timed), *messages.items()], gpus)
-    assert messages["some"]["forward_factor"] == pytest.approx(1.43**0.5 / 1.1)
-    assert messages["eight"]["forward_factor"] == 1.0  # no faster than alone
-    assert messages["unknown"]["forward_factor"] == pytest.approx(1.43**0.5)
+def test_factors_grow_with_flops_per_watt_from_a_gpu_that_loses_nothing():
+    base = plan.STEADY_DENSITY
+    gpus = [
+        _board("timed", base + 1),
+        _board("half", base + 0.5),
+        _board("steady", base),
+        _board("other maker", base + 0.5, vendor="AMD"),
+        Gpu("unknown", 132, 1980, 3352e9, {"fp16": 1e15, "fp32": 60e12}, "NVIDIA"),
+    ]
+    timed = {"dtype": "bf16", "forward_factor": 1.44, "fit": {"factor_sigma": 0.1}}
+    messages = {g.name: {"dtype": "bf16", "fit": {"factor_sigma": 0.05}} for g in gpus[1:]}
+    take_over_training_factors([("timed", timed), *messages.items()], {g.name: g for g in gpus})
+    assert messages["half"]["forward_factor"] == pytest.approx(1.2)
+    assert messages["half"]["fit"]["factor_sigma"] == pytest.approx(np.log(1.2) / 2)
+    for name in ("steady", "other maker", "unknown"):
+        assert "forward_factor" not in messages[name]
+
+
+def test_factors_are_those_of_one_type():
+    gpu = _board("timed", 2)
+    timed = {"dtype": "bf16", "forward_factor": 1.44, "fit": {"factor_sigma": 0.1}}
+    eight = {"dtype": "fp8", "fit": {"factor_sigma": 0.05}}
+    take_over_training_factors([("timed", timed), ("timed", eight)], {"timed": gpu})
+    assert "forward_factor" not in eight
 
 
 def test_chips_with_more_flops_per_watt_sustain_less():

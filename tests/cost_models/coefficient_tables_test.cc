@@ -63,6 +63,18 @@ TEST_F(ThreeGpus, ElseByThoseOfTheSameSilicon) {
   EXPECT_EQ(same.provenance.knowledge, Knowledge::kExtrapolated);
 }
 
+TEST(CoefficientTables, AChipThatIsNamedGoesBeforeEqualNumbersOfSms) {
+  const std::string a = Table("A", 100, 1000, 0.5);
+  const std::string b = Table("B", 96, 1000, 0.7) + " same_chip: \"B on a module\"";
+  ASSERT_OK_AND_ASSIGN(
+      const CoefficientTables tables,
+      CoefficientTables::Parse({{"generic.textproto", kGeneric}, {"a", a}, {"b", b}}));
+  const auto& entry = *tables.FindMemory(Device("B on a module", 100, 1000));
+  EXPECT_EQ(entry.gpu, "B");
+  EXPECT_EQ(entry.provenance.knowledge, Knowledge::kExtrapolated);
+  EXPECT_EQ(tables.FindMemory(Device("another", 100, 1000))->gpu, "A");
+}
+
 TEST_F(ThreeGpus, ElseByMediansOfTheSmDesign) {
   const auto& kin = Find("A's big brother", 200, 980);
   EXPECT_DOUBLE_EQ(kin.coefficients.memory_fraction, 0.6);

@@ -183,6 +183,23 @@ TEST(GemmTileModel, TrainingSlowsComputingAndNotMemory) {
   EXPECT_THAT(ratio(Gemm(16384, 16384, 16384)), AllOf(Gt(1.2), Lt(c.forward_factor)));
 }
 
+// A published cap was measured in steady loops: it is not slowed again by what training does.
+TEST(GemmTileModel, ACapCountsForWhatTrainingHoldsBack) {
+  DeviceType device = *CatalogueDevice("H100-SXM-80GB");
+  GemmCoefficients c = CoefficientTables::Shipped().FindGemm("bf16", device)->coefficients;
+  ASSERT_GT(c.forward_factor, 1.1);
+  GemmCoefficients isolated = c;
+  isolated.forward_factor = 1;
+  const KernelSpec spec = Gemm(4096, 4096, 4096);
+  const auto seconds = [&](const GemmCoefficients& coefficients, double held_to) {
+    MatmulUnit unit = MatmulUnitFor(device, spec.dtype);
+    unit.held_to = held_to;
+    return TimeOfProduct(spec, coefficients, unit, device, ProductBytes(spec, unit.runs)).seconds;
+  };
+  EXPECT_GT(seconds(c, 1), 1.02 * seconds(isolated, 1));
+  EXPECT_EQ(seconds(c, 0.7), seconds(isolated, 0.7));
+}
+
 // Medians of other GPUs, at the power density of the one at hand.
 TEST(GemmTileModel, ChipsWithMoreFlopsPerWattSustainLess) {
   DeviceType device = *CatalogueDevice("V100-SXM-16GB"), hungry = device;

@@ -42,6 +42,12 @@ GEMM_CHOICES = {
 }
 # Products timed inside a training stack (Transformer Engine), by layout.
 TRAINING_SOURCE = "simumax"
+# Nominal 16-bit TFLOP/s per watt of a GPU whose products take no longer in steady loops than
+# alone: A100 SXM, 10,000 launches before each timing, 1.00 to 1.01 of what the tables say of
+# products of 4,096 and more (gemm_published.csv, azure).
+STEADY_DENSITY = 0.78
+# Boards with the chip of a measured one, told by CUDA's compute capability (10.3).
+SAME_CHIP = {"B300-SXM": ["GB300"]}
 PEAK = {"bf16": "fp16", "nvfp4": "fp4", "fp8": "fp8", "fp8-block": "fp8", "fp32": "fp32"}
 # GPUs are compared by what they sustain of a peak that is well known; the data
 # of these sources is not of that kind.

@@ -50,14 +50,10 @@ class Gpu:
         clock = self.sms * self.boost_mhz * 1e6
         return (self.peaks["fp16"] or self.peaks["fp32"]) / clock if clock else 0.0
 
-    def same_design(self, other: Gpu) -> bool:
-        """Whether both have SMs of one design (cost_models/coefficients/coefficient_family.h)."""
-        grades = self.speed_grade, other.speed_grade
-        return (
-            self.vendor == other.vendor
-            and min(grades) > 0
-            and abs(np.log(grades[0] / grades[1])) < 0.1
-        )
+    @property
+    def power_density(self) -> float:
+        """Nominal 16-bit TFLOP/s per watt of the board; its power has to be known."""
+        return (self.peaks["fp16"] or self.peaks["fp32"]) / 1e12 / self.tdp_watts
 
     @property
     def fp32_speed_grade(self) -> float:

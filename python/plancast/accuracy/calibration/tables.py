@@ -72,6 +72,7 @@ def _gpu_message(gpu: Gpu) -> Message:
         "tdp_watts": gpu.tdp_watts or None,
         "speed_grade": gpu.speed_grade,
         "fp32_speed_grade": gpu.fp32_speed_grade,
+        "same_chip": plan.SAME_CHIP.get(gpu.name),
     }
 
 
@@ -134,26 +135,28 @@ def fit_gemm(measured: Measured, fitting: Fitting) -> list[tuple[str, Message]]:
 
 
 def take_over_training_factors(fitted: list[tuple[str, Message]], gpus: dict[str, Gpu]) -> None:
-    """Power is a matter of the chip, not of the type: products of other types get the factors of
-    those that were timed in a training stack. On other GPUs of the same SM design and maker
-    half of them (as a logarithm), for whether their boards hold them back alike is not known,
-    and less where the board may draw more: the power of a chip grows with the cube of its
-    clock, for its voltage rises with it."""
+    """Products of a GPU that was not timed in a training stack take as much longer there as its
+    nominal FLOPs per watt say: the logarithm of the factor grows with them, from none at those of
+    STEADY_DENSITY to that of the GPU that was timed. Half of it counts as shared error. Only of
+    the type that was timed: in 8 and 4 bits steady loops are as fast as short ones
+    (docs/cost_models.md)."""
     names = [factor for _, factor in gemm.PASSES.values()]
     timed = [(gpus[gpu], message) for gpu, message in fitted if names[0] in message]
     for name, message in fitted:
-        if any(factor in message for factor in names) or message["dtype"] == "fp32":
+        gpu = gpus[name]
+        if any(factor in message for factor in names) or gpu.tdp_watts <= 0:
             continue
-        for gpu, source in timed:
-            if not gpus[name].same_design(gpu):
+        for other, source in timed:
+            if source["dtype"] != message["dtype"] or other.vendor != gpu.vendor:
                 continue
-            known = 1.0 if name == gpu.name else 0.5
-            own, other = gpus[name].tdp_watts, gpu.tdp_watts
-            clock = float(np.cbrt(own / other)) if own > 0 and other > 0 else 1.0
-            message.update({f: max(source[f] ** known / clock, 1.0) for f in names if f in source})
-            message["fit"]["note"] = f"pass factors of {gpu.name} {source['dtype']}"
+            more = gpu.power_density - plan.STEADY_DENSITY
+            share = more / (other.power_density - plan.STEADY_DENSITY)
+            if share <= 0:
+                continue
+            message.update({f: float(source[f] ** share) for f in names if f in source})
+            message["fit"]["note"] = f"pass factors by FLOPs per watt, from {other.name}"
             message["fit"]["factor_sigma"] = max(
-                message["fit"]["factor_sigma"], source["fit"]["factor_sigma"]
+                message["fit"]["factor_sigma"], float(np.log(message[names[0]])) / 2
             )
 
 
