@@ -1,6 +1,7 @@
 #include "planner/sensitivity.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -78,14 +79,15 @@ absl::StatusOr<SensitivityTable> Sensitivities(const Job& job, const Machine& ma
   SensitivityTable table;
   ASSIGN_OR_RETURN(const SimResult now,
                    Execute(*plan.execution, machine, pricing.kernels(), runtime));
-  table.iteration_time_s = ToSeconds(now.makespan_ps);
+  const double beyond = std::exp(pricing.Level(job.profile, *plan.graph).log);
+  table.iteration_time_s = ToSeconds(now.makespan_ps) * beyond;
   for (const WhatIfChange& candidate : candidates) {
     ASSIGN_OR_RETURN(const ChangedPlan changed,
                      ChangePlan({candidate}, *plan.execution, machine, runtime));
     ASSIGN_OR_RETURN(const SimResult then,
                      Execute(changed.graph, changed.machine, pricing.kernels(), changed.runtime,
                              changed.options));
-    table.rows.push_back({candidate.DebugString(), ToSeconds(then.makespan_ps)});
+    table.rows.push_back({candidate.DebugString(), ToSeconds(then.makespan_ps) * beyond});
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const Sensitivity& a, const Sensitivity& b) {
     return std::tie(a.iteration_time_s, a.change) < std::tie(b.iteration_time_s, b.change);

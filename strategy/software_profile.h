@@ -167,6 +167,7 @@ struct SoftwareProfile {
   std::string name;
   std::string description;
   FrameworkLimits limits;           // what searches may try
+  std::string lineage;              // whose runs tell of one another: `megatron`, `pytorch`
   bool from_documentation = false;  // not read from the framework's source: less sure
 
   // --- structure (read by the compiler) ---

@@ -421,6 +421,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.contention.comm_scale = p.comm_scale();
   if (p.has_interference()) profile.contention.interference = p.interference();
   if (p.has_comm_interference()) profile.contention.comm_interference = p.comm_interference();
+  profile.lineage = p.lineage();
   profile.from_documentation = p.from_documentation();
   if (!p.link_sharing().empty()) {
     ASSIGN_OR_RETURN(profile.contention.link_sharing, ParseLinkSharing(p.link_sharing()));

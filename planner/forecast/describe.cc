@@ -90,8 +90,10 @@ void FillPeak(const Machine& machine, const ClassMemory& fullest, Forecast* fore
       machine.mixed() ? static_cast<double>(fullest.capacity) : machine.device().capacity_bytes();
 }
 
-void FillTime(const Machine& machine, int64_t makespan_ps, Forecast* forecast) {
-  forecast->iteration_time_s = ToSeconds(makespan_ps);
+void FillTime(const Machine& machine, int64_t makespan_ps, const SoftwareLevel& level,
+              Forecast* forecast) {
+  forecast->software_level = level;
+  forecast->iteration_time_s = ToSeconds(makespan_ps) * forecast->beyond_simulated();
   const double device_hours =
       static_cast<double>(machine.num_devices()) * forecast->iteration_time_s / 3600;
   // A sum with an unknown part is unknown.

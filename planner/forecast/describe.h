@@ -24,8 +24,10 @@ bool LessFull(const ClassMemory& a, const ClassMemory& b);
 // What the fullest device takes, and what it has.
 void FillPeak(const Machine& machine, const ClassMemory& fullest, Forecast* forecast);
 
-// Time, money and energy of an iteration.
-void FillTime(const Machine& machine, int64_t makespan_ps, Forecast* forecast);
+// Time, money and energy of an iteration that is simulated to take `makespan_ps`, with what runs
+// of its software take beyond that.
+void FillTime(const Machine& machine, int64_t makespan_ps, const SoftwareLevel& level,
+              Forecast* forecast);
 
 // The structure of the error, and the interval, of a forecast whose time and result are
 // known (planner/uncertainty/uncertainty.h).

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_PLANNER_FORECAST_FORECAST_H_
 #define PLANCAST_PLANNER_FORECAST_FORECAST_H_
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,13 +13,17 @@
 #include "executor/sampling/sampling.h"
 #include "graph/execution/execution_graph.h"
 #include "graph/execution/memory_overhead.h"
+#include "planner/uncertainty/uncertainty.h"
 
 namespace plancast {
 
 // A prediction with everything that `predict --json` shows.
 struct Forecast {
   std::string model, machine, strategy, profile;  // canonical texts
+  // Median of what runs take: what is simulated (`result`) times beyond_simulated().
   double iteration_time_s = 0;
+  SoftwareLevel software_level;
+  double beyond_simulated() const { return std::exp(software_level.log); }
   double interval_s[2] = {0, 0};  // central 90 %
   double sigma_relative = 0;      // CoreScale (planner/uncertainty/uncertainty.h)
   int64_t global_batch = 0, seq = 0, devices = 0;

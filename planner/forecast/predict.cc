@@ -101,7 +101,8 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine, const P
       forecast.memory_graph = plan.execution;
       forecast.memory_overhead = runtime.memory;
     }
-    FillTime(machine, forecast.result.makespan_ps, &forecast);
+    FillTime(machine, forecast.result.makespan_ps, pricing.Level(job.profile, *plan.graph),
+             &forecast);
     FillInterval(job.profile, &forecast);
     FillWarnings(job, machine, plan, &forecast);
   }

@@ -21,4 +21,9 @@ RuntimeParams Pricing::Runtime(const SoftwareProfile& profile, const Machine& ma
   return runtime;
 }
 
+SoftwareLevel Pricing::Level(const SoftwareProfile& profile, const ModelGraph& graph) const {
+  if (levels_ == nullptr || graph.seq <= 0 || graph.TrainedParameterCount() == 0) return {};
+  return levels_->LevelOf(profile);
+}
+
 }  // namespace plancast

@@ -4,16 +4,22 @@
 #include "cluster/machine.h"
 #include "cost_models/kernel_cost.h"
 #include "executor/runtime.h"
+#include "graph/model/model_graph.h"
+#include "planner/uncertainty/uncertainty.h"
 #include "strategy/software_profile.h"
 
 namespace plancast {
 
-// What a forecast prices with: models of kernels, and the times that the host and
-// collectives lose.
+// What a forecast prices with: models of kernels, the times that the host and
+// collectives lose, and what runs take beyond all that.
 class Pricing {
  public:
-  // Calibrated; `kernels` must outlive this.
+  // Calibrated, and nothing beyond what is simulated; `kernels` must outlive this.
   Pricing(const KernelCostModel& kernels) : kernels_(kernels) {}  // NOLINT: every model is one
+  // With what measured runs of a software take beyond it (`levels.LevelOf`); both must outlive
+  // this.
+  Pricing(const KernelCostModel& kernels, const Uncertainty& levels)
+      : kernels_(kernels), levels_(&levels) {}
   // By data sheets alone: kernels at peaks (DatasheetModel), links at nominal rates, and
   // nothing of the host's times and of what collectives lose in training.
   static Pricing Datasheet();
@@ -21,12 +27,16 @@ class Pricing {
   const KernelCostModel& kernels() const { return kernels_; }
   // How a plan of the profile runs on the devices of `machine`.
   RuntimeParams Runtime(const SoftwareProfile& profile, const Machine& machine) const;
+  // What runs of the software take beyond what is simulated. Nothing is known of models without
+  // sequences, nor of programs that train nothing.
+  SoftwareLevel Level(const SoftwareProfile& profile, const ModelGraph& graph) const;
 
  private:
   Pricing(const KernelCostModel& kernels, bool nominal) : kernels_(kernels), nominal_(nominal) {}
 
   const KernelCostModel& kernels_;
   const bool nominal_ = false;
+  const Uncertainty* const levels_ = nullptr;
 };
 
 }  // namespace plancast

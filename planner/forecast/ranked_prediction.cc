@@ -41,7 +41,7 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
   SimulateOptions simulate;
   simulate.verified = true;  // as the compiler wrote it
   simulate.wanted = [&](int64_t makespan_ps) {
-    FillTime(machine, makespan_ps, &forecast);
+    FillTime(machine, makespan_ps, pricing.Level(job.profile, *plan->graph), &forecast);
     wanted = wants(forecast);
     return wanted;
   };

@@ -31,6 +31,7 @@ MeasuredSoftware FromProto(const proto::MeasuredSoftware& in) {
   out.most_ep = in.most_ep();
   out.most_zero = in.most_zero();
   out.longest_sequence = in.longest_sequence();
+  out.level = in.level();
   return out;
 }
 
@@ -44,7 +45,20 @@ absl::StatusOr<Uncertainty> Uncertainty::Parse(absl::string_view text, absl::str
     return absl::InvalidArgumentError(absl::StrCat(
         what, ": a scale is ", scale, "; it is of a logarithm and has to be between 0 and 2."));
   }
+  std::vector<double> levels = {in.level()};
+  for (const proto::SoftwareLineage& lineage : in.lineage()) levels.push_back(lineage.level());
+  for (const proto::MeasuredSoftware& runs : in.software()) levels.push_back(runs.level());
+  for (const double level : levels) {
+    if (std::abs(level) <= 1) continue;  // false for nan
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": a level is ", level, "; it is a logarithm and has to be between -1 and 1."));
+  }
   Uncertainty out;
+  out.level = in.level();
+  out.sources = in.sources();
+  for (const proto::SoftwareLineage& lineage : in.lineage()) {
+    out.lineages.push_back({lineage.name(), lineage.level(), lineage.sources()});
+  }
   out.software_from_source = in.software_from_source();
   out.software_from_documentation = in.software_from_documentation();
   out.plan = in.plan();
@@ -69,6 +83,16 @@ const MeasuredSoftware* Uncertainty::RunsOf(absl::string_view profile) const {
     if (runs.profile == profile) return &runs;
   }
   return nullptr;
+}
+
+SoftwareLevel Uncertainty::LevelOf(const SoftwareProfile& profile) const {
+  SoftwareLevel of{level, sources, ""};
+  for (const SoftwareLineage& lineage : lineages) {
+    if (lineage.name != profile.lineage) continue;
+    of = {level + lineage.level, lineage.sources, lineage.name};
+  }
+  if (const MeasuredSoftware* const runs = RunsOf(profile.name)) of.log += runs->level;
+  return of;
 }
 
 void Uncertainty::AddTo(const SoftwareProfile& profile, SimResult* result) const {

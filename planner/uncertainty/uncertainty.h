@@ -21,6 +21,21 @@ struct MeasuredSoftware {
   int64_t rows = 0;
   int64_t most_devices = 0, most_tp = 0, most_pp = 0, most_cp = 0, most_ep = 0, most_zero = 0;
   int64_t longest_sequence = 0;
+  double level = 0;  // logarithm, beside its lineage's
+};
+
+// Software whose runs tell of one another (SoftwareProfile::lineage).
+struct SoftwareLineage {
+  std::string name;
+  double level = 0;  // logarithm, beside that of all software
+  int sources = 0;   // of measured runs
+};
+
+// What runs of a software take beyond what is simulated.
+struct SoftwareLevel {
+  double log = 0;       // ln(run / simulated)
+  int sources = 0;      // of measured runs of the lineage; of all software if it has none
+  std::string lineage;  // empty: of all software
 };
 
 // How far measured runs lie from forecasts: x = ln(measured / forecast) is as
@@ -38,6 +53,9 @@ struct Uncertainty {
   double software_from_source = 0, software_from_documentation = 0;
   double plan = 0;       // of one plan alone
   double slow_tail = 0;  // on the slow side only
+  double level = 0;      // what all software takes beyond what is simulated, a logarithm
+  int sources = 0;       // that it is from
+  std::vector<SoftwareLineage> lineages;
   std::vector<MeasuredSoftware> software;
 
   // Shipped data.
@@ -47,6 +65,10 @@ struct Uncertainty {
 
   // The measured runs of a profile; nullptr: none.
   const MeasuredSoftware* RunsOf(absl::string_view profile) const;
+
+  // By what the simulated time of a plan under the profile is multiplied to be the median of what
+  // runs take.
+  SoftwareLevel LevelOf(const SoftwareProfile& profile) const;
 
   // Adds to the error structure of a forecast what measured runs tell: the factor
   // `software/NAME`, on which all of the time depends, and the plan's own error.

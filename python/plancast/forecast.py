@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -119,6 +120,20 @@ class Forecast(Immutable):
     def iteration_time(self) -> float:
         """Seconds of one optimizer step."""
         return self._core.iteration_time_s
+
+    @property
+    def simulated_time(self) -> float:
+        """Seconds of the step as simulated, without what runs take beyond that."""
+        return self._core.iteration_time_s / (1 + self.beyond_simulated)
+
+    @property
+    def beyond_simulated(self) -> float:
+        """What measured runs of the software take beyond what is simulated, as a share of that.
+
+        Part of `iteration_time` and, in proportion, of its parts (docs/uncertainty.md); not of
+        the timeline. 0 with `Session(prior=False)`.
+        """
+        return math.expm1(self._core.software_level[0])
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -350,8 +365,20 @@ class Forecast(Immutable):
                 }
                 for name, (seconds, sigma) in core.factors.items()
             },
+            "software": self._software(),
             "notes": list(core.notes),
             "warnings": list(self.warnings),
+        }
+
+    def _software(self) -> dict[str, Any]:
+        """What is learned of the software from measured runs."""
+        _, sources, lineage = self._core.software_level
+        _, sigma = self._core.factors.get(f"software/{self.profile}", (0.0, 0.0))
+        return {
+            "beyond_simulated": self.beyond_simulated,
+            "relative_sigma": sigma,
+            "lineage": lineage,
+            "sources": sources,
         }
 
     def _per_second(self, amount: float) -> float:

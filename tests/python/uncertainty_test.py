@@ -63,6 +63,32 @@ def test_differences_drawn_from_the_model_lie_in_their_interval():
     assert inside / draws == pytest.approx(0.9, abs=4 * math.sqrt(0.09 / draws))
 
 
+def test_what_runs_take_beyond_the_simulation_is_in_the_time_and_its_parts():
+    model, machine = pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-h100")
+    ask = {"strategy": "tp=2,mb=1", "batch": 16}
+    plain = pc.predict(model, machine, **ask, session=pc.Session(prior=False))
+    forecast = pc.predict(model, machine, **ask)
+    beyond = 1 + forecast.beyond_simulated
+    assert beyond != 1 and plain.beyond_simulated == 0
+    assert forecast.simulated_time == pytest.approx(plain.iteration_time, rel=1e-12)
+    assert forecast.iteration_time == pytest.approx(plain.iteration_time * beyond)
+    for whole, part in ((forecast, forecast.breakdown()), (forecast, forecast.critical_path())):
+        assert sum(part.values()) == pytest.approx(whole.iteration_time)
+    for name, (seconds, scale) in plain.factors().items():
+        assert forecast.factors()[name] == pytest.approx((seconds * beyond, scale))
+    assert forecast.interval[0] < forecast.iteration_time < forecast.interval[1]
+    software = forecast.to_dict()["provenance"]["software"]
+    assert software["beyond_simulated"] == forecast.beyond_simulated
+    assert software["lineage"] == "megatron" and software["sources"] > 3
+
+
+def test_nothing_is_added_to_models_without_sequences():
+    forecast = pc.predict(
+        pc.Model.preset("resnet50"), pc.Machine.preset("dgx-h100"), "dp=8,mb=64", batch=512
+    )
+    assert forecast.beyond_simulated == 0
+
+
 def test_probability_of_being_faster():
     assert faster_probability(0, 0) == 0.5
     assert faster_probability(1, 0) == 0

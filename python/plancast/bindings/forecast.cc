@@ -54,6 +54,13 @@ Parts CriticalPath(const SimResult& result) {
   return parts;
 }
 
+// With what runs take beyond what is simulated, in proportion, so that the parts sum to the
+// iteration.
+Parts Scaled(Parts parts, const Forecast& forecast) {
+  for (double& part : parts) part *= forecast.beyond_simulated();
+  return parts;
+}
+
 // Of the slices from `begin` to before `end`; a piece at a time, since nobody else runs Python
 // while a list of Python's is made.
 py::list Slices(const Forecast& forecast, size_t begin, size_t end) {
@@ -73,7 +80,7 @@ py::list Slices(const Forecast& forecast, size_t begin, size_t end) {
 py::dict Factors(const Forecast& forecast) {
   py::dict out;
   for (const auto& [name, share] : forecast.result.factors) {
-    out[py::str(name)] = py::make_tuple(share.seconds, share.sigma);
+    out[py::str(name)] = py::make_tuple(share.seconds * forecast.beyond_simulated(), share.sigma);
   }
   return out;
 }
@@ -91,20 +98,21 @@ std::vector<std::string> ExtrapolatedFactors(const Forecast& forecast) {
 py::object DistributionOf(const Forecast& forecast) {
   if (!forecast.distribution.has_value()) return py::none();
   const Distribution& distribution = *forecast.distribution;
+  const double beyond = forecast.beyond_simulated();
   py::list samples;
   for (int64_t time : distribution.samples_ps) {
-    samples.append(ToSeconds(time));
+    samples.append(ToSeconds(time) * beyond);
   }
   py::dict out;
   out["seed"] = distribution.drawn.seed;
   out["jitter"] = distribution.drawn.jitter;
   out["straggler_probability"] = distribution.drawn.straggler_probability;
   out["straggler_speed"] = distribution.drawn.straggler_speed;
-  out["mean_s"] = distribution.mean_s();
-  out["stddev_s"] = distribution.stddev_s();
-  out["p5_s"] = distribution.quantile_s(0.05);
-  out["p50_s"] = distribution.quantile_s(0.5);
-  out["p95_s"] = distribution.quantile_s(0.95);
+  out["mean_s"] = distribution.mean_s() * beyond;
+  out["stddev_s"] = distribution.stddev_s() * beyond;
+  out["p5_s"] = distribution.quantile_s(0.05) * beyond;
+  out["p50_s"] = distribution.quantile_s(0.5) * beyond;
+  out["p95_s"] = distribution.quantile_s(0.95) * beyond;
   out["samples_s"] = std::move(samples);
   return std::move(out);
 }
@@ -162,18 +170,28 @@ void BindForecast(py::module_& m) {
       .def_readonly("simulate_s", &Forecast::simulate_s)
       .def_readonly("usd_per_iteration", &Forecast::usd_per_iteration)
       .def_readonly("kwh_per_iteration", &Forecast::kwh_per_iteration)
+      .def_property_readonly("software_level",
+                             [](const Forecast& self) {
+                               const SoftwareLevel& level = self.software_level;
+                               return py::make_tuple(level.log, level.sources, level.lineage);
+                             })
       .def_property_readonly("provenance_seconds",
                              [](const Forecast& self) { return self.result.provenance_seconds; })
       .def_property_readonly("own_variance_s2",
-                             [](const Forecast& self) { return self.result.own_variance_s2; })
+                             [](const Forecast& self) {
+                               const double beyond = self.beyond_simulated();
+                               return self.result.own_variance_s2 * beyond * beyond;
+                             })
       .def_property_readonly("factors", &Factors)
       .def_property_readonly("extrapolated_factors", &ExtrapolatedFactors)
       .def_property_readonly("counters", &CountersOf)
       .def_property_readonly("distribution", &DistributionOf)
       .def_property_readonly("has_timeline",
                              [](const Forecast& self) { return self.timeline_graph != nullptr; })
-      .def("breakdown_s", [](const Forecast& self) { return MeanBreakdown(self.result); })
-      .def("critical_path_s", [](const Forecast& self) { return CriticalPath(self.result); })
+      .def("breakdown_s",
+           [](const Forecast& self) { return Scaled(MeanBreakdown(self.result), self); })
+      .def("critical_path_s",
+           [](const Forecast& self) { return Scaled(CriticalPath(self.result), self); })
       .def_property_readonly("slice_count",
                              [](const Forecast& self) { return self.result.slices.size(); })
       .def("slices", &Slices, py::arg("begin"), py::arg("end"))

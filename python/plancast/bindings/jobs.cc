@@ -36,7 +36,7 @@ std::vector<JobForecast> PredictAll(const std::vector<PyJob>& jobs, const PyMach
   auto forecasts = [&]() -> absl::StatusOr<std::vector<JobForecast>> {
     py::gil_scoped_release release;
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
-    return PredictJobs(requests, machine.machine, *costs, *session.session);
+    return PredictJobs(requests, machine.machine, session.PricedBy(*costs), *session.session);
   }();
   return ValueOrThrow(std::move(forecasts));
 }
@@ -54,7 +54,8 @@ std::pair<double, std::vector<std::pair<std::string, double>>> RankChanges(
   auto table = [&]() -> absl::StatusOr<SensitivityTable> {
     py::gil_scoped_release release;
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
-    return Sensitivities(job, machine.machine, *costs, *session.session, std::move(changes));
+    return Sensitivities(job, machine.machine, session.PricedBy(*costs), *session.session,
+                         std::move(changes));
   }();
   const SensitivityTable ranked = ValueOrThrow(std::move(table));
   std::vector<std::pair<std::string, double>> rows;

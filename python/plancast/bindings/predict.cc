@@ -63,7 +63,7 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
       return Predict(job, machine.machine, Pricing::Datasheet(), *session.session, options);
     }
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
-    return Predict(job, machine.machine, *costs, *session.session, options);
+    return Predict(job, machine.machine, session.PricedBy(*costs), *session.session, options);
   }();
   return std::make_shared<Forecast>(ValueOrThrow(std::move(forecast)));
 }
@@ -79,7 +79,7 @@ std::string AdviseFit(const PyModel& model, const PyMachine& machine, const PySt
       return FitAdvice(job, machine.machine, Pricing::Datasheet(), *session.session);
     }
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
-    return FitAdvice(job, machine.machine, *costs, *session.session);
+    return FitAdvice(job, machine.machine, session.PricedBy(*costs), *session.session);
   }();
   return ValueOrThrow(std::move(advice));
 }
@@ -130,7 +130,7 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
   absl::StatusOr<RankResult> result = [&]() -> absl::StatusOr<RankResult> {
     py::gil_scoped_release release;
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
-    return Rank(job, machine.machine, *costs, *session.session, options);
+    return Rank(job, machine.machine, session.PricedBy(*costs), *session.session, options);
   }();
   return std::make_shared<RankResult>(ValueOrThrow(std::move(result)));
 }
@@ -141,7 +141,7 @@ py::list FitsAll(const PyModel& model, const PyMachine& machine, const PySession
                  const std::string& profile, const PyPrecision& precision) {
   std::vector<absl::StatusOr<FitVerdict>> verdicts;
   const auto costs = ValueOrThrow(session.costs->For(machine.machine));
-  const Pricing pricing(*costs);
+  const Pricing pricing = session.PricedBy(*costs);
   Job job = MakeJob(model, batch, dtype, profile, precision);
   {
     py::gil_scoped_release release;
@@ -204,15 +204,22 @@ Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype, const s
 
 void BindPredict(py::module_& m) {
   py::class_<PySession>(m, "Session")
-      .def(py::init<>())
-      .def(py::init([](std::shared_ptr<RecordStore> records, const std::string& library,
-                       const std::string& version) {
+      .def(py::init([](bool prior) {
              PySession session;
+             session.prior = prior;
+             return session;
+           }),
+           py::kw_only(), py::arg("prior") = true)
+      .def(py::init([](std::shared_ptr<RecordStore> records, const std::string& library,
+                       const std::string& version, bool prior) {
+             PySession session;
+             session.prior = prior;
              session.costs = std::make_shared<const SessionCosts>(
                  std::move(records), RecordFilter{"", library, version});
              return session;
            }),
-           py::arg("records"), py::arg("library"), py::arg("version"))
+           py::arg("records"), py::arg("library"), py::arg("version"), py::kw_only(),
+           py::arg("prior") = true)
       .def_property_readonly("misses",
                              [](const PySession& self) { return self.session->misses(); });
   py::class_<RankResult, std::shared_ptr<RankResult>>(m, "RankResult")
@@ -263,6 +270,10 @@ void BindPredict(py::module_& m) {
         {"plan", u.plan},
         {"slow_tail", u.slow_tail}};
   });
+  m.def(
+      "profile_lineage",
+      [](const std::string& name) { return ValueOrThrow(FindSoftwareProfile(name)).lineage; },
+      py::arg("name"));
   m.def(
       "profile_from_documentation",
       [](const std::string& name) {

@@ -15,6 +15,7 @@
 #include "graph/model/model_graph.h"
 #include "planner/forecast/forecast.h"
 #include "planner/forecast/job.h"
+#include "planner/forecast/pricing.h"
 #include "python/plancast/bindings/session_costs.h"
 #include "strategy/strategy_tree.h"
 
@@ -41,6 +42,12 @@ struct PyStrategy {
 struct PySession {
   std::shared_ptr<Session> session = std::make_shared<Session>();
   std::shared_ptr<const SessionCosts> costs = std::make_shared<const SessionCosts>();
+  bool prior = true;  // forecasts are with what runs of a software take beyond the simulation
+
+  // `kernels`, which must outlive it, are of `costs`.
+  Pricing PricedBy(const KernelCostModel& kernels) const {
+    return prior ? Pricing(kernels, Uncertainty::Shipped()) : Pricing(kernels);
+  }
 };
 
 // Types of storage and wire by option (strategy/precision.h).

@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
     opts.add_machine(parser, several=True)
     opts.add_strategy(parser, several=True)
     opts.add_batch(parser)
-    opts.add_records(parser)
+    opts.add_knowledge(parser)
     opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)

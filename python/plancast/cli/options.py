@@ -199,8 +199,8 @@ def add_batch(parser: argparse.ArgumentParser, *, required: bool = False) -> Non
     )
 
 
-def add_records(parser: argparse.ArgumentParser) -> None:
-    """--records, --library."""
+def add_knowledge(parser: argparse.ArgumentParser) -> None:
+    """What forecasts go by: --records, --library, --no-prior."""
     parser.add_argument(
         "--records",
         metavar="STORE",
@@ -211,21 +211,27 @@ def add_records(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[:VERSION]",
         help="of the records, those of this library, such as torch or torch:2.5.1",
     )
+    parser.add_argument(
+        "--no-prior",
+        action="store_true",
+        help="what is simulated, without what measured runs of the software take beyond it",
+    )
 
 
 def load_session(options: argparse.Namespace) -> Session:
-    """A session with the records that --records names."""
+    """A session that goes by what --records, --library and --no-prior say."""
     from plancast.session import Session
 
+    prior = not options.no_prior
     if options.records is None:
         if options.library is not None:
             raise InputError("--library chooses among measured kernels; give --records, too.")
-        return Session()
+        return Session(prior=prior)
     from plancast.records import Records
 
     library, _, version = (options.library or "").partition(":")
     store = Records(options.records, create=False)
-    return Session(records=store.only(library=library, version=version))
+    return Session(records=store.only(library=library, version=version), prior=prior)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
     opts.add_machine(parser)
     opts.add_strategy(parser)
     opts.add_batch(parser)
-    opts.add_records(parser)
+    opts.add_knowledge(parser)
     parser.add_argument(
         "--trace", metavar="FILE", help="write a Chrome trace for ui.perfetto.dev (.json, .json.gz)"
     )

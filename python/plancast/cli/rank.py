@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
     opts.add_types(parser)
     opts.add_machine(parser)
     opts.add_batch(parser)
-    opts.add_records(parser)
+    opts.add_knowledge(parser)
     parser.add_argument(
         "--space",
         default="",

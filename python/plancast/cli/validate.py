@@ -55,7 +55,7 @@ def add_parser(commands: Any) -> None:
         help="write how far the rows lie from their forecasts: "
         "planner/uncertainty/data/uncertainty.textproto",
     )
-    opts.add_records(parser)
+    opts.add_knowledge(parser)
     parser.add_argument("--date", metavar="YYYY-MM-DD", help="date of the fit (default: today)")
     opts.add_json(parser)
     parser.set_defaults(run=run)
@@ -115,6 +115,7 @@ def _write_uncertainty(options: argparse.Namespace, scoreboard: Scoreboard) -> N
     import datetime
     from pathlib import Path
 
+    from plancast.accuracy.validation.levels import fit_levels
     from plancast.accuracy.validation.uncertainty import fit
     from plancast.accuracy.validation.uncertainty_file import uncertainty_text
     from plancast.files import write_text
@@ -122,6 +123,7 @@ def _write_uncertainty(options: argparse.Namespace, scoreboard: Scoreboard) -> N
     names = " ".join(Path(path).name for path in options.rows)
     text = uncertainty_text(
         fit(scoreboard.residuals),
+        fit_levels(scoreboard.residuals),
         scoreboard.results,
         data=names,
         command=f"plancast validate {names} --fit-uncertainty",

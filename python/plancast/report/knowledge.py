@@ -21,6 +21,18 @@ _EXPOSED = (
 )
 
 
+def beyond_kernels(forecast: Forecast) -> str:
+    """What the forecast has from measured runs of its software; empty: nothing."""
+    software = forecast.to_dict()["provenance"]["software"]
+    if not software["sources"]:
+        return ""
+    lineage = f" of the {software['lineage']} lineage" if software["lineage"] else ""
+    return (
+        f"{100 * software['beyond_simulated']:+.1f} % beyond its kernels, "
+        f"± {percent(software['relative_sigma'], 0)}: runs{lineage}, {software['sources']} sources"
+    )
+
+
 def how_known(forecast: Forecast) -> dict[str, str]:
     """For each part of the breakdown, where its figure comes from."""
     shares = sorted(forecast.knowledge().items(), key=lambda item: -item[1])

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from plancast import arguments, files
-from plancast.accuracy.report.score_tables import ScoreTable, score_tables
+from plancast.accuracy.report.score_table import ScoreTable
+from plancast.accuracy.report.score_tables import score_tables
 from plancast.errors import InputError
 from plancast.textual import change, markdown, percent
 

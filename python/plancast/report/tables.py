@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
-from plancast.report.knowledge import how_known
+from plancast.report.knowledge import beyond_kernels, how_known
 from plancast.report.remarks import place, remarks, said, setting
 from plancast.textual import bar, count, duration, gib, percent
 
@@ -86,6 +86,10 @@ def figures(forecast: Forecast) -> Text:
         "   fits" if forecast.fits else "   does not fit",
         style="green" if forecast.fits else "bold red",
     )
+    beyond = beyond_kernels(forecast)
+    if beyond:
+        text.append("\nsoftware   ", style="dim")
+        text.append(beyond)
     return text
 
 

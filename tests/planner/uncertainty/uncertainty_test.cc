@@ -53,6 +53,26 @@ TEST(Uncertainty, AddsSoftwareAndPlan) {
   EXPECT_DOUBLE_EQ(unknown.factors["software/never compared"].sigma, 0.1);
 }
 
+TEST(Uncertainty, LevelsOfAllOfALineageAndOfAProfileAddUp) {
+  ASSERT_OK_AND_ASSIGN(const Uncertainty uncertainty,
+                       Uncertainty::Parse("sources: 9 level: 0.08 "
+                                          "lineage { name: 'old' level: 0.03 sources: 4 } "
+                                          "software { profile: 'measured' level: -0.01 }",
+                                          "text"));
+  SoftwareProfile profile;
+  profile.name = "unknown";
+  EXPECT_DOUBLE_EQ(uncertainty.LevelOf(profile).log, 0.08);
+  EXPECT_EQ(uncertainty.LevelOf(profile).sources, 9);
+  profile.lineage = "old";
+  EXPECT_DOUBLE_EQ(uncertainty.LevelOf(profile).log, 0.11);
+  profile.name = "measured";
+  EXPECT_DOUBLE_EQ(uncertainty.LevelOf(profile).log, 0.1);
+  EXPECT_EQ(uncertainty.LevelOf(profile).sources, 4);
+  EXPECT_EQ(uncertainty.LevelOf(profile).lineage, "old");
+  EXPECT_THAT(Uncertainty::Parse("level: 1.5", "mine"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("mine: a level is 1.5")));
+}
+
 TEST(Uncertainty, IntervalsAreAsymmetric) {
   const TimeInterval interval = IntervalOf(10, 0.05, 0.12);
   EXPECT_DOUBLE_EQ(interval.low, 10 * std::exp(-2.131847 * 0.05));

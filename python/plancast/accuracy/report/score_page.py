@@ -8,7 +8,8 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from plancast.accuracy.report.score_plots import COLOURS, mark, residuals, scatter
-from plancast.accuracy.report.score_tables import ScoreTable, score_tables
+from plancast.accuracy.report.score_table import ScoreTable
+from plancast.accuracy.report.score_tables import score_tables
 from plancast.textual import change, duration, html, percent
 
 if TYPE_CHECKING:

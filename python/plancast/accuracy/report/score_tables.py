@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from plancast.accuracy.report.score_table import ScoreTable
+from plancast.accuracy.report.sureness_tables import sureness_tables
 from plancast.report.tables import PART_LABELS
 from plancast.textual import change, percent
 
@@ -16,18 +16,6 @@ if TYPE_CHECKING:
 _WORST = 20
 _SCORES = ("mape", "bias", "median", "p90", "max")
 _SCORE_HEADS = ("MAPE", "bias", "median", "p90", "max")
-
-
-@dataclass(frozen=True)
-class ScoreTable:
-    """A table: its first column is text, the others are numbers unless in `words`."""
-
-    key: str
-    title: str
-    note: str
-    head: tuple[str, ...]
-    rows: Sequence[Sequence[str]]
-    words: tuple[int, ...] = ()
 
 
 def score_tables(board: Scoreboard) -> list[ScoreTable]:
@@ -41,10 +29,7 @@ def score_tables(board: Scoreboard) -> list[ScoreTable]:
         _bias_by_source(board, "pp"),
         _groups(board),
         _layers(board),
-        _intervals(board),
-        _narrowed(board),
-        _scales(board),
-        _pairs(board),
+        *sureness_tables(board),
         _fits(board),
         _memory(board),
         _worst(board),
@@ -224,114 +209,6 @@ def _layers(board: Scoreboard) -> ScoreTable:
         ("row", "plan", "forward", "forecast", "error", "backward", "forecast", "error"),
         rows,
         words=(1,),
-    )
-
-
-def _intervals(board: Scoreboard) -> ScoreTable:
-    judged = board.intervals
-    rows: list[Sequence[str]] = []
-    if judged is not None:
-        rows = [
-            (
-                s.source,
-                str(s.rows),
-                percent(s.coverage, 0),
-                percent(s.half_width),
-                percent(s.mape),
-                f"{s.ratio:.2f}",
-                f"{s.best_ratio:.2f}",
-            )
-            for s in judged.sources
-        ]
-        rows.append(
-            (
-                "**all sources**",
-                str(len(judged.sources)),
-                percent(judged.source_coverage, 0),
-                percent(judged.half_width),
-                percent(judged.mape),
-                f"{judged.half_width / judged.mape:.2f}",
-                "",
-            )
-        )
-        rows.append(
-            ("**all rows**", str(len(board.residuals)), percent(judged.coverage, 0), *[""] * 4)
-        )
-    return ScoreTable(
-        "intervals",
-        "90 % intervals, each source left out",
-        "The widths are fitted to all other sources. Inside: share of the rows within. Half-width "
-        "is the median, relative to the forecast; the last column is the narrowest interval "
-        "around the forecasts that would have held 80 % of the rows, known only afterwards, over "
-        "the same mean error. As shipped, "
-        f"{board.covered} of {len(board.scored)} measurements are within.",
-        ("source", "rows", "inside", "half-width", "MAPE", "half-width / MAPE", "narrowest / MAPE"),
-        rows,
-    )
-
-
-def _narrowed(board: Scoreboard) -> ScoreTable:
-    judged = board.intervals
-    widths = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
-    return ScoreTable(
-        "narrowed",
-        "The same intervals, narrower",
-        "What narrower intervals would hold, and of how many sources the half-width would then "
-        "be at most 1.5 times the mean error.",
-        ("times as wide", "rows inside", "mean of sources", "narrow sources"),
-        [
-            (
-                f"{n.times:.1f}",
-                percent(n.coverage, 0),
-                percent(n.source_coverage, 0),
-                f"{n.narrow} of {len(judged.sources)}",
-            )
-            for n in map(judged.narrowed, widths)
-        ]
-        if judged
-        else [],
-    )
-
-
-def _scales(board: Scoreboard) -> ScoreTable:
-    from plancast.accuracy.validation.uncertainty import Scales
-
-    judged = board.intervals
-    names = [f.name for f in fields(Scales)]
-    rows: list[Sequence[str]] = []
-    if judged is not None:
-        rows = [
-            ("**all sources**", *(f"{getattr(judged.scales, n):.3f}" for n in names)),
-            *(
-                (f"without {source}", *(change(values[n], 0) for n in names))
-                for source, values in judged.changes().items()
-            ),
-        ]
-    return ScoreTable(
-        "scales",
-        "Scales of uncertainty, and what leaving out a source changes",
-        "No coefficient of a kernel or link is fitted to runs; these scales are.",
-        ("", *(n.replace("_", " ") for n in names)),
-        rows,
-    )
-
-
-def _pairs(board: Scoreboard) -> ScoreTable:
-    return ScoreTable(
-        "pairs",
-        "Which of two plans is faster",
-        "All pairs of plans of one job, by the probability that `plancast compare` states for "
-        "the one that it calls faster.",
-        ("stated", "pairs", "mean stated", "was faster"),
-        [
-            (
-                f"{percent(p.low, 0)} to {percent(p.high, 0)}",
-                str(p.pairs),
-                percent(p.stated),
-                percent(p.true),
-            )
-            for p in board.pairs
-        ],
     )
 
 

@@ -9,7 +9,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable
-from plancast.accuracy.report.score_tables import ScoreTable, score_tables
+from plancast.accuracy.report.score_table import ScoreTable
+from plancast.accuracy.report.score_tables import score_tables
 from plancast.textual import duration
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 # Pages have all tables; a terminal those that people look at first.
 _SHOWN = (
     "sources",
+    "levels",
     "changed",
     "groups",
     "layers",

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from plancast.accuracy.validation.levels import fit_levels
 from plancast.accuracy.validation.residuals import Residual
 from plancast.accuracy.validation.uncertainty import Scales, fit
 
@@ -20,14 +21,17 @@ WIDEST = 1.5
 class LeftOut:
     """One source under intervals fitted to all others.
 
-    `points` are ln(measured / forecast) of each row with the ends of its interval, and
-    `hindsight` the half-width of the narrowest interval around the forecast, the same for
+    `points` are ln(measured / forecast) of each row with the ends of its interval, the forecast
+    being the median under levels fitted to all others (levels.py); `plain` are those of what is
+    simulated;
+    `hindsight` is the half-width of the narrowest interval around the forecast, the same for
     all rows, that holds 80 % of them: no interval known beforehand is narrower and holds as
     many. Half-widths are relative to the forecast.
     """
 
     source: str
     points: tuple[tuple[float, float, float], ...]
+    plain: tuple[float, ...]
     mape: float
     hindsight: float
     scales: Scales
@@ -156,14 +160,16 @@ def leave_one_out(residuals: Sequence[Residual]) -> LeaveOneOut:
 def _left_out(name: str, residuals: Sequence[Residual]) -> LeftOut:
     others = [r for r in residuals if r.source != name]
     own = [r for r in residuals if r.source == name]
-    scales = fit(others)
+    scales, levels = fit(others), fit_levels(others)
     compared = {r.terms.profile for r in others}
     bounds = (scales.bounds(r, compared=r.terms.profile in compared) for r in own)
+    values = [r.value - levels.of(r.terms) for r in own]
     return LeftOut(
         source=name,
-        points=tuple((r.value, low, high) for r, (low, high) in zip(own, bounds, strict=True)),
-        mape=statistics.fmean(abs(math.exp(-r.value) - 1) for r in own),
-        hindsight=narrowest([math.exp(r.value) - 1 for r in own], LEAST_COVERAGE),
+        points=tuple((v, low, high) for v, (low, high) in zip(values, bounds, strict=True)),
+        plain=tuple(r.value for r in own),
+        mape=statistics.fmean(abs(math.exp(-v) - 1) for v in values),
+        hindsight=narrowest([math.exp(v) - 1 for v in values], LEAST_COVERAGE),
         scales=scales,
     )
 

@@ -43,13 +43,15 @@ class RowResult:
     changed: float | None = None
     warnings: tuple[str, ...] = ()
     terms: ErrorTerms | None = None
+    # ln(predicted / simulated): what runs of the software take beyond its kernels.
+    level: float = 0.0
 
     @property
     def residual(self) -> Residual | None:
         """What the row says of the errors of forecasts."""
         if not self.measured or not self.predicted or self.terms is None:
             return None
-        value = math.log(self.measured / self.predicted)
+        value = math.log(self.measured / self.predicted) + self.level
         return Residual(self.row.row_id, self.row.source, value, self.terms)
 
     @property
@@ -134,6 +136,7 @@ def predict_row(
         changed=changed.iteration_time if changed else None,
         warnings=tuple(forecast.warnings),
         terms=terms_of(forecast, machine.gpu),
+        level=math.log1p(forecast.beyond_simulated),
     )
 
 

@@ -24,6 +24,8 @@ class ErrorTerms:
     device: str
     factors: Mapping[str, tuple[float, float]]
     own: float
+    # Whose runs tell of one another; None of models that no level is known of (levels.py).
+    lineage: str | None = None
 
     @property
     def isolated(self) -> float:
@@ -33,7 +35,7 @@ class ErrorTerms:
 
 @dataclass(frozen=True)
 class Residual:
-    """ln(measured / forecast) of one row, and what its error may hang on."""
+    """ln(measured / simulated) of one row, and what its error may hang on."""
 
     row_id: str
     source: str
@@ -56,4 +58,5 @@ def terms_of(forecast: Forecast, device: str) -> ErrorTerms:
         device=device,
         factors=factors,
         own=max(forecast.own_variance_s2 / time**2 - plan**2, 0.0),
+        lineage=_core.profile_lineage(forecast.profile) if forecast.seq > 0 else None,
     )

@@ -1,7 +1,8 @@
 """Fits how far measured runs lie from forecasts.
 
-The model is that of planner/uncertainty/uncertainty.h: ln(measured / forecast) is as likely
-above 0 as below; its size is |t|, Student's with four degrees of freedom, times
+The model is that of planner/uncertainty/uncertainty.h: ln(measured / simulated), less the level of
+the software as all other sources tell it (levels.py), is as likely above 0 as below; its size is
+|t|, Student's with four degrees of freedom, times
 
     core = sqrt(factors + own + software^2 + plan^2)
 
@@ -22,6 +23,7 @@ from functools import partial
 
 import numpy as np
 
+from plancast.accuracy.validation.levels import centred
 from plancast.accuracy.validation.residuals import Residual
 from plancast.errors import InputError
 from plancast.uncertainty import NINETY_FIVE_PERCENT
@@ -78,7 +80,7 @@ def fit(residuals: Sequence[Residual]) -> Scales:
             f"uncertainty is fitted to {len(sources)} sources of measured runs; it needs "
             f"{_FEWEST_SOURCES} or more, for what one source tells of another is not in it."
         )
-    ordered = sorted(residuals, key=lambda r: r.row_id)
+    ordered = sorted(centred(residuals), key=lambda r: r.row_id)
     plan = _plan_scale(ordered)
     loss = _loss(ordered, plan)
     prior = np.log([getattr(_PRIOR, name) for name in _FREE])
