@@ -97,15 +97,15 @@ absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest
     JobResult& result = together.jobs[j];
     JobForecast& row = forecasts[j];
     Forecast& forecast = row.forecast;
-    const double beyond = forecast.beyond_simulated();
-    const double time = ToSeconds(result.result.makespan_ps) * beyond;
+    forecast.software_level.log -= std::exchange(forecast.learned_log, 0);  // of its time alone
+    const double time = ToSeconds(result.result.makespan_ps) * forecast.beyond_simulated();
     const double ratio = forecast.iteration_time_s > 0 ? time / forecast.iteration_time_s : 1;
     forecast.usd_per_iteration *= ratio;
     forecast.kwh_per_iteration *= ratio;
     forecast.iteration_time_s = time;
     forecast.result = std::move(result.result);
-    FillInterval(requests[j].job.profile, &forecast);
-    row.alone_s = ToSeconds(result.alone_ps) * beyond;
+    FillInterval(requests[j].job.profile, pricing.learned(), &forecast);
+    row.alone_s = ToSeconds(result.alone_ps) * forecast.beyond_simulated();
     for (int other : result.with) row.with.push_back(requests[other].name);
   }
   return forecasts;

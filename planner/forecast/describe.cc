@@ -1,6 +1,7 @@
 #include "planner/forecast/describe.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -108,10 +109,19 @@ void FillTime(const Machine& machine, int64_t makespan_ps, const SoftwareLevel& 
   forecast->kwh_per_iteration = powered ? device_hours * MeanOverDevices(machine, watts) / 1000 : 0;
 }
 
-void FillInterval(const SoftwareProfile& profile, Forecast* forecast) {
+void FillInterval(const SoftwareProfile& profile, const Learned* learned, Forecast* forecast) {
   const Uncertainty& shipped = Uncertainty::Shipped();
   shipped.AddTo(profile, &forecast->result);
   forecast->sigma_relative = CoreScale(forecast->result);
+  if (learned != nullptr) {
+    const double log = learned->Log(forecast->result), times = std::exp(log);
+    forecast->software_level.log += log;
+    forecast->learned_log = log;
+    forecast->iteration_time_s *= times;
+    forecast->usd_per_iteration *= times;
+    forecast->kwh_per_iteration *= times;
+    forecast->sigma_relative = learned->Narrow(shipped.plan, &forecast->result);
+  }
   const TimeInterval interval =
       IntervalOf(forecast->iteration_time_s, forecast->sigma_relative, shipped.slow_tail);
   forecast->interval_s[0] = interval.low;

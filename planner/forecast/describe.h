@@ -30,8 +30,9 @@ void FillTime(const Machine& machine, int64_t makespan_ps, const SoftwareLevel& 
               Forecast* forecast);
 
 // The structure of the error, and the interval, of a forecast whose time and result are
-// known (planner/uncertainty/uncertainty.h).
-void FillInterval(const SoftwareProfile& profile, Forecast* forecast);
+// known (planner/uncertainty/uncertainty.h). What the user's own runs tell, if they tell
+// anything, changes time, money and energy, too.
+void FillInterval(const SoftwareProfile& profile, const Learned* learned, Forecast* forecast);
 
 // Where it goes beyond what was measured, and what its MFU means.
 void FillWarnings(const Job& job, const Machine& machine, const PlanGraph& plan,

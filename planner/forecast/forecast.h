@@ -23,6 +23,7 @@ struct Forecast {
   // Median of what runs take: what is simulated (`result`) times beyond_simulated().
   double iteration_time_s = 0;
   SoftwareLevel software_level;
+  double learned_log = 0;  // of its logarithm, what the user's own runs tell
   double beyond_simulated() const { return std::exp(software_level.log); }
   double interval_s[2] = {0, 0};  // central 90 %
   double sigma_relative = 0;      // CoreScale (planner/uncertainty/uncertainty.h)

@@ -103,7 +103,7 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine, const P
     }
     FillTime(machine, forecast.result.makespan_ps, pricing.Level(job.profile, *plan.graph),
              &forecast);
-    FillInterval(job.profile, &forecast);
+    FillInterval(job.profile, pricing.learned(), &forecast);
     FillWarnings(job, machine, plan, &forecast);
   }
   forecast.simulate_s =

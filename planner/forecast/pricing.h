@@ -5,6 +5,7 @@
 #include "cost_models/kernel_cost.h"
 #include "executor/runtime.h"
 #include "graph/model/model_graph.h"
+#include "planner/uncertainty/learned.h"
 #include "planner/uncertainty/uncertainty.h"
 #include "strategy/software_profile.h"
 
@@ -16,10 +17,10 @@ class Pricing {
  public:
   // Calibrated, and nothing beyond what is simulated; `kernels` must outlive this.
   Pricing(const KernelCostModel& kernels) : kernels_(kernels) {}  // NOLINT: every model is one
-  // With what measured runs of a software take beyond it (`levels.LevelOf`); both must outlive
-  // this.
-  Pricing(const KernelCostModel& kernels, const Uncertainty& levels)
-      : kernels_(kernels), levels_(&levels) {}
+  // With what measured runs of a software take beyond it (`levels.LevelOf`), and what the user's
+  // own runs tell (`learned`, may be null); all must outlive this.
+  Pricing(const KernelCostModel& kernels, const Uncertainty& levels, const Learned* learned)
+      : kernels_(kernels), levels_(&levels), learned_(learned) {}
   // By data sheets alone: kernels at peaks (DatasheetModel), links at nominal rates, and
   // nothing of the host's times and of what collectives lose in training.
   static Pricing Datasheet();
@@ -30,6 +31,7 @@ class Pricing {
   // What runs of the software take beyond what is simulated. Nothing is known of models without
   // sequences, nor of programs that train nothing.
   SoftwareLevel Level(const SoftwareProfile& profile, const ModelGraph& graph) const;
+  const Learned* learned() const { return learned_; }
 
  private:
   Pricing(const KernelCostModel& kernels, bool nominal) : kernels_(kernels), nominal_(nominal) {}
@@ -37,6 +39,7 @@ class Pricing {
   const KernelCostModel& kernels_;
   const bool nominal_ = false;
   const Uncertainty* const levels_ = nullptr;
+  const Learned* const learned_ = nullptr;
 };
 
 }  // namespace plancast

@@ -42,7 +42,8 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
   simulate.verified = true;  // as the compiler wrote it
   simulate.wanted = [&](int64_t makespan_ps) {
     FillTime(machine, makespan_ps, pricing.Level(job.profile, *plan->graph), &forecast);
-    wanted = wants(forecast);
+    // With runs of the user's own, parts of the time count: known once all is.
+    wanted = pricing.learned() != nullptr || wants(forecast);
     return wanted;
   };
   ASSIGN_OR_RETURN(forecast.result,
@@ -55,7 +56,8 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
   forecast.fits = true;  // each program was looked at while it was compiled
   if (!wanted) return forecast;
   RETURN_IF_ERROR(Describe(job, machine, *plan, session, &forecast));
-  FillInterval(job.profile, &forecast);
+  FillInterval(job.profile, pricing.learned(), &forecast);
+  if (pricing.learned() != nullptr && !wants(forecast)) return forecast;
   FillWarnings(job, machine, *plan, &forecast);
   return forecast;
 }

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from plancast.found_schedule import FoundSchedule, find_schedule
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.launch_config import LaunchConfig
+    from plancast.learned import Learned
+    from plancast.learning import learn
     from plancast.machine import Machine
     from plancast.model import Model, ModelBuilder
     from plancast.op_rules import Rule, rules
@@ -78,6 +80,7 @@ __all__ = [
     "JobForecast",
     "Kernel",
     "LaunchConfig",
+    "Learned",
     "Machine",
     "Model",
     "ModelBuilder",
@@ -101,6 +104,7 @@ __all__ = [
     "find_schedule",
     "fits",
     "flows",
+    "learn",
     "pareto_front",
     "predict",
     "predict_jobs",
@@ -132,6 +136,7 @@ _HOME = {
     "InputError": "errors",
     "JobForecast": "jobs",
     "LaunchConfig": "launch_config",
+    "Learned": "learned",
     "Kernel": "records",
     "Machine": "machine",
     "Model": "model",
@@ -156,6 +161,7 @@ _HOME = {
     "find_schedule": "found_schedule",
     "fits": "fitting",
     "flows": "communication.flow_list",
+    "learn": "learning",
     "pareto_front": "communication.synthesis",
     "predict": "planning",
     "predict_jobs": "jobs",

@@ -204,12 +204,20 @@ class RecordStore:
     @property
     def path(self) -> str: ...
 
+LearnedFields = tuple[list[str], list[float], list[float], float]
+
 class Session:
     @overload
-    def __init__(self, *, prior: bool = True) -> None: ...
+    def __init__(self, *, prior: bool = True, learned: LearnedFields | None = None) -> None: ...
     @overload
     def __init__(
-        self, records: RecordStore, library: str, version: str, *, prior: bool = True
+        self,
+        records: RecordStore,
+        library: str,
+        version: str,
+        *,
+        prior: bool = True,
+        learned: LearnedFields | None = None,
     ) -> None: ...
     @property
     def misses(self) -> int: ...
@@ -265,6 +273,10 @@ class Forecast:
     def kwh_per_iteration(self) -> float: ...
     @property
     def software_level(self) -> tuple[float, int, str]: ...
+    @property
+    def learned_log(self) -> float: ...
+    @property
+    def learnable(self) -> dict[str, tuple[float, float]]: ...
     @property
     def provenance_seconds(self) -> dict[str, float]: ...
     @property

@@ -25,6 +25,7 @@ _MADE_BY = {
     "ChromeTrace": 'ChromeTrace.open("trace.json")',
     "Forecast": "predict(model, machine, strategy)",
     "Kernel": "Kernel.gemm(4096, 4096, 4096)",
+    "Learned": 'learn("runs.csv")',
     "Machine": 'Machine.preset("dgx-h100", hosts=2)',
     "Model": 'Model.preset("llama3-8b")',
     "NcclTopology": 'Topology.from_file("topo.xml")',

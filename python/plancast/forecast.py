@@ -92,6 +92,12 @@ class Forecast(Immutable):
         return self._core.machine
 
     @property
+    def gpu(self) -> str:
+        """Name of the accelerator; several joined by `+`."""
+        machine = getattr(self._question, "machine", None)
+        return str(getattr(machine, "gpu", "")) or self.machine
+
+    @property
     def strategy(self) -> str:
         """The plan in canonical short form."""
         return self._core.strategy
@@ -274,6 +280,19 @@ class Forecast(Immutable):
         """
         factors = self._core.factors
         return {name: factors[name][0] for name in self._core.extrapolated_factors}
+
+    def learnable(self) -> dict[str, tuple[float, float]]:
+        """What runs can tell of: of each factor its share of the time and its relative scale.
+
+        Factors of `factors()`, and parts of the time that errors of other kinds lengthen:
+        `part/exposed` (communication), `part/bubble`, `part/launch` (the host).
+        """
+        return self._core.learnable
+
+    @property
+    def learned_log(self) -> float:
+        """Of the time's logarithm, what was learned from runs (`Session(learned=...)`)."""
+        return self._core.learned_log
 
     @property
     def own_variance_s2(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from plancast import _core, arguments, precision, schedule_file
 from plancast.checked import checked
@@ -277,3 +277,6 @@ def check_nouns(model: object, machine: object, session: object) -> None:
     arguments.instance(machine, Machine, "machine", 'Machine.preset("dgx-h100", hosts=2)')
     if session is not None:
         arguments.instance(session, Session, "session", "Session()")
+        learned = cast("Session", session).learned
+        if learned is not None:
+            learned.check(cast("Machine", machine).gpu)

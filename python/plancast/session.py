@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from plancast import _core, arguments
 from plancast.checked import checked
+from plancast.errors import InputError
 
 if TYPE_CHECKING:
+    from plancast.learned import Learned
     from plancast.records import Records
 
 
@@ -23,39 +25,56 @@ class Session:
     0
     """
 
-    __slots__ = ("_core", "_prior", "_records")
+    __slots__ = ("_core", "_learned", "_prior", "_records")
 
-    def __init__(self, *, records: Records | None = None, prior: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        records: Records | None = None,
+        prior: bool = True,
+        learned: Learned | None = None,
+    ) -> None:
         """Args:
         records: measured kernels, which predictions price by where those know them
           (docs/records.md).
         prior: whether forecasts are the median of what runs take, with what measured runs of
           the software take beyond its kernels; else what is simulated (docs/uncertainty.md).
+        learned: what runs of one's own tell besides (`learn`, docs/learning.md).
         """
-        self._records, self._prior = records, prior
+        if learned is not None and not prior:
+            raise InputError(
+                "what was learned is about forecasts with the prior; leave `prior=False` out."
+            )
+        self._records, self._prior, self._learned = records, prior, learned
+        fields = None if learned is None else learned.fields()
         if records is None:
-            self._core = _core.Session(prior=prior)
+            self._core = _core.Session(prior=prior, learned=fields)
             return
         from plancast.records import Records
 
         arguments.instance(records, Records, "records", 'Records("kernels.db")')
-        self._core = records._make_session(prior=prior)
+        self._core = records._make_session(prior=prior, learned=fields)
 
     @property
     def misses(self) -> int:
         """How many values had to be made rather than found."""
         return self._core.misses
 
+    @property
+    def learned(self) -> Learned | None:
+        """What it was given that runs tell."""
+        return self._learned
+
     def fresh(self) -> Session:
         """An empty memo with the same records; what a copy or another process gets, too."""
-        return _with(self._records, self._prior)
+        return _with(self._records, self._prior, self._learned)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _with, (self._records, self._prior)
+        return _with, (self._records, self._prior, self._learned)
 
     def __repr__(self) -> str:
         return f"Session(misses={self.misses})"
 
 
-def _with(records: Records | None, prior: bool) -> Session:
-    return Session(records=records, prior=prior)
+def _with(records: Records | None, prior: bool, learned: Learned | None) -> Session:
+    return Session(records=records, prior=prior, learned=learned)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -174,6 +175,16 @@ void BindForecast(py::module_& m) {
                              [](const Forecast& self) {
                                const SoftwareLevel& level = self.software_level;
                                return py::make_tuple(level.log, level.sources, level.lineage);
+                             })
+      .def_readonly("learned_log", &Forecast::learned_log)
+      // By name: the share of the time that hangs on it, and its scale.
+      .def_property_readonly("learnable",
+                             [](const Forecast& self) {
+                               std::map<std::string, std::pair<double, double>> out;
+                               for (const auto& [name, share] : LearnableShares(self.result)) {
+                                 out[name] = {share.share, share.sigma};
+                               }
+                               return out;
                              })
       .def_property_readonly("provenance_seconds",
                              [](const Forecast& self) { return self.result.provenance_seconds; })

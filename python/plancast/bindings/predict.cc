@@ -184,6 +184,20 @@ std::vector<std::pair<std::string, std::string>> CompilePasses(
   return passes;
 }
 
+// `costs` may be null: the shipped models.
+PySession SessionWith(std::shared_ptr<const SessionCosts> costs, bool prior,
+                      const PyLearned& learned) {
+  PySession session;
+  if (costs != nullptr) session.costs = std::move(costs);
+  session.prior = prior;
+  if (learned.has_value()) {
+    const auto& [names, mean, covariance, plan] = *learned;
+    session.learned = std::make_shared<const Learned>(
+        ValueOrThrow(Learned::Create(names, mean, covariance, plan)));
+  }
+  return session;
+}
+
 }  // namespace
 
 Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype, const std::string& profile,
@@ -204,22 +218,18 @@ Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype, const s
 
 void BindPredict(py::module_& m) {
   py::class_<PySession>(m, "Session")
-      .def(py::init([](bool prior) {
-             PySession session;
-             session.prior = prior;
-             return session;
+      .def(py::init([](bool prior, const PyLearned& learned) {
+             return SessionWith({}, prior, learned);
            }),
-           py::kw_only(), py::arg("prior") = true)
+           py::kw_only(), py::arg("prior") = true, py::arg("learned") = py::none())
       .def(py::init([](std::shared_ptr<RecordStore> records, const std::string& library,
-                       const std::string& version, bool prior) {
-             PySession session;
-             session.prior = prior;
-             session.costs = std::make_shared<const SessionCosts>(
-                 std::move(records), RecordFilter{"", library, version});
-             return session;
+                       const std::string& version, bool prior, const PyLearned& learned) {
+             return SessionWith(std::make_shared<const SessionCosts>(
+                                    std::move(records), RecordFilter{"", library, version}),
+                                prior, learned);
            }),
            py::arg("records"), py::arg("library"), py::arg("version"), py::kw_only(),
-           py::arg("prior") = true)
+           py::arg("prior") = true, py::arg("learned") = py::none())
       .def_property_readonly("misses",
                              [](const PySession& self) { return self.session->misses(); });
   py::class_<RankResult, std::shared_ptr<RankResult>>(m, "RankResult")

@@ -8,7 +8,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
+#include <vector>
 
 #include "cluster/machine.h"
 #include "compiler/session.h"
@@ -43,12 +45,18 @@ struct PySession {
   std::shared_ptr<Session> session = std::make_shared<Session>();
   std::shared_ptr<const SessionCosts> costs = std::make_shared<const SessionCosts>();
   bool prior = true;  // forecasts are with what runs of a software take beyond the simulation
+  std::shared_ptr<const Learned> learned;  // of runs of the user's own; may be null
 
   // `kernels`, which must outlive it, are of `costs`.
   Pricing PricedBy(const KernelCostModel& kernels) const {
-    return prior ? Pricing(kernels, Uncertainty::Shipped()) : Pricing(kernels);
+    if (!prior) return Pricing(kernels);
+    return Pricing(kernels, Uncertainty::Shipped(), learned.get());
   }
 };
+
+// Names, means, covariances row by row, the plan's own scale (planner/uncertainty/learned.h).
+using PyLearned = std::optional<
+    std::tuple<std::vector<std::string>, std::vector<double>, std::vector<double>, double>>;
 
 // Types of storage and wire by option (strategy/precision.h).
 using PyPrecision = std::map<std::string, std::string>;

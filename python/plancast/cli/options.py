@@ -200,7 +200,7 @@ def add_batch(parser: argparse.ArgumentParser, *, required: bool = False) -> Non
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
-    """What forecasts go by: --records, --library, --no-prior."""
+    """What forecasts go by: --records, --library, --learned, --no-prior."""
     parser.add_argument(
         "--records",
         metavar="STORE",
@@ -212,6 +212,11 @@ def add_knowledge(parser: argparse.ArgumentParser) -> None:
         help="of the records, those of this library, such as torch or torch:2.5.1",
     )
     parser.add_argument(
+        "--learned",
+        metavar="FILE",
+        help="also go by what runs of your own told (plancast learn)",
+    )
+    parser.add_argument(
         "--no-prior",
         action="store_true",
         help="what is simulated, without what measured runs of the software take beyond it",
@@ -219,19 +224,23 @@ def add_knowledge(parser: argparse.ArgumentParser) -> None:
 
 
 def load_session(options: argparse.Namespace) -> Session:
-    """A session that goes by what --records, --library and --no-prior say."""
+    """A session that goes by what --records, --library, --learned and --no-prior say."""
     from plancast.session import Session
 
-    prior = not options.no_prior
-    if options.records is None:
-        if options.library is not None:
-            raise InputError("--library chooses among measured kernels; give --records, too.")
-        return Session(prior=prior)
-    from plancast.records import Records
+    learned = None
+    if options.learned is not None:
+        from plancast.learned import Learned
 
-    library, _, version = (options.library or "").partition(":")
-    store = Records(options.records, create=False)
-    return Session(records=store.only(library=library, version=version), prior=prior)
+        learned = Learned.read(options.learned)
+    records = None
+    if options.records is not None:
+        from plancast.records import Records
+
+        library, _, version = (options.library or "").partition(":")
+        records = Records(options.records, create=False).only(library=library, version=version)
+    elif options.library is not None:
+        raise InputError("--library chooses among measured kernels; give --records, too.")
+    return Session(records=records, prior=not options.no_prior, learned=learned)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -50,6 +50,15 @@ def add_parser(commands: Any) -> None:
         "of the simulation is worth (docs/what_if.md)",
     )
     parser.add_argument(
+        "--learn",
+        type=opts.positive,
+        action="append",
+        default=[],
+        metavar="K",
+        help="also say how far a job's other plans are off once K of its runs were learned from; "
+        "may be given several times",
+    )
+    parser.add_argument(
         "--fit-uncertainty",
         metavar="FILE.textproto",
         help="write how far the rows lie from their forecasts: "
@@ -80,6 +89,7 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
             uncalibrated=options.uncalibrated,
             what_if=options.what_if,
+            learn=options.learn,
             session=session,
         )
     if options.fit_uncertainty is not None:

@@ -191,8 +191,10 @@ class Records:
             self._session = self._make_session()
         return _core.price_kernel(kernel.key, machine._core, self._session, roofline=roofline)
 
-    def _make_session(self, *, prior: bool = True) -> _core.Session:
-        return _core.Session(self._core, self._library, self._version, prior=prior)
+    def _make_session(
+        self, *, prior: bool = True, learned: _core.LearnedFields | None = None
+    ) -> _core.Session:
+        return _core.Session(self._core, self._library, self._version, prior=prior, learned=learned)
 
     def summary(self) -> list[dict[str, str | int]]:
         """Kernels and samples by GPU, op and source."""

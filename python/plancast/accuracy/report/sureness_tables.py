@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 def sureness_tables(board: Scoreboard) -> list[ScoreTable]:
     """In the order of pages."""
-    return [_levels(board), _intervals(board), _narrowed(board), _scales(board), _pairs(board)]
+    return [
+        _levels(board),
+        _learning(board),
+        _intervals(board),
+        _narrowed(board),
+        _scales(board),
+        _pairs(board),
+    ]
 
 
 def _levels(board: Scoreboard) -> ScoreTable:
@@ -27,6 +34,20 @@ def _levels(board: Scoreboard) -> ScoreTable:
         "shipped, with those of all sources.",
         COLUMNS,
         prior_rows(board),
+    )
+
+
+def _learning(board: Scoreboard) -> ScoreTable:
+    return ScoreTable(
+        "learning",
+        "Learning from runs of a job",
+        "Mean errors of plans of a job that were not run, before and after some were (random "
+        "choices of them); levels of software are those that all other sources tell.",
+        ("source", "runs learned from", "jobs", "before", "after"),
+        [
+            (c.source, str(c.runs), str(c.jobs), percent(c.before), percent(c.after))
+            for c in board.learning
+        ],
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SHOWN = (
     "sources",
     "levels",
+    "learning",
     "changed",
     "groups",
     "layers",

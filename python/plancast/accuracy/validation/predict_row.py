@@ -14,6 +14,7 @@ from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.scaling import types_of
 from plancast.errors import InputError
 from plancast.forecast import Forecast
+from plancast.learned import Evidence
 from plancast.machine import Machine
 from plancast.planning import predict
 from plancast.session import Session
@@ -45,6 +46,8 @@ class RowResult:
     terms: ErrorTerms | None = None
     # ln(predicted / simulated): what runs of the software take beyond its kernels.
     level: float = 0.0
+    # What a run tells who learns from it (plancast/learned.py); of rows with a time.
+    evidence: Evidence | None = None
 
     @property
     def residual(self) -> Residual | None:
@@ -137,6 +140,7 @@ def predict_row(
         warnings=tuple(forecast.warnings),
         terms=terms_of(forecast, machine.gpu),
         level=math.log1p(forecast.beyond_simulated),
+        evidence=Evidence.of(row.row_id, machine.gpu, forecast, measured) if measured else None,
     )
 
 

@@ -26,6 +26,7 @@ def validate(
     progress: Callable[[int, int], object] | None = None,
     uncalibrated: bool = False,
     what_if: str = "",
+    learn: Sequence[int] = (),
     session: Session | None = None,
 ) -> Scoreboard:
     """Predicts the measured rows of CSV files and folders, and scores the forecasts.
@@ -38,6 +39,8 @@ def validate(
       uncalibrated: also say what data sheets alone forecast.
       what_if: also forecast with these changes, such as `sharing=free` (docs/what_if.md):
         what a part of the simulation is worth.
+      learn: also say how far a job's other plans are off once so many of its runs were learned
+        from (docs/learning.md).
       session: shared memo, with measured kernels if there are any; a fresh one by default.
     """
     begin = time.perf_counter()
@@ -73,4 +76,5 @@ def validate(
         layers=tuple(predict_layer(cells, session) for cells in layers),
         seconds=time.perf_counter() - begin,
         what_if=what_if,
+        learn=tuple(learn),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from plancast.accuracy.validation.leave_one_out import LeaveOneOut, leave_one_ou
 from plancast.accuracy.validation.pairs import StatedProbability, stated_probabilities
 from plancast.accuracy.validation.predict_row import RowResult
 from plancast.accuracy.validation.residuals import Residual
+from plancast.accuracy.validation.learning_curve import Learning, learning_curve
 from plancast.accuracy.validation.rows import Skipped
 from plancast.accuracy.validation.slices import slices
 from plancast.accuracy.validation.statistics import best_constant_mape, error_scores, group_scores
@@ -33,6 +34,7 @@ class Scoreboard:
     seconds: float = 0.0
     layers: tuple[LayerResult, ...] = ()
     what_if: str = ""  # the changes of RowResult.changed
+    learn: tuple[int, ...] = ()  # of how many runs of a job `learning` is
 
     @cached_property
     def scored(self) -> list[RowResult]:
@@ -50,6 +52,11 @@ class Scoreboard:
         if len({r.source for r in self.residuals}) < 4:
             return None
         return leave_one_out(self.residuals)
+
+    @cached_property
+    def learning(self) -> list[Learning]:
+        """Errors of a job's plans once some runs were learned from, if asked for."""
+        return [c for runs in self.learn for c in learning_curve(self.results, runs)]
 
     @cached_property
     def sources(self) -> dict[str, dict[str, float]]:
@@ -174,6 +181,7 @@ class Scoreboard:
             "slices": self.slices,
             "intervals": self.intervals.to_dict() if self.intervals else None,
             "uncalibrated": self.uncalibrated,
+            **({"learning": [asdict(c) for c in self.learning]} if self.learn else {}),
             **({"what_if": self.what_if, "changed": self.changed} if self.what_if else {}),
             "layers": [layer.to_dict() for layer in self.layers],
             "skipped": [{"path": s.path, "reason": s.reason} for s in self.skipped],
