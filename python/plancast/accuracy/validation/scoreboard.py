@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from plancast.accuracy.validation.ablation import ablation_scores
 from plancast.accuracy.validation.fitting_plans import oom_table
 from plancast.accuracy.validation.layers import LayerResult
+from plancast.accuracy.validation.learning_curve import Learning, learning_curve
 from plancast.accuracy.validation.leave_one_out import LeaveOneOut, leave_one_out
 from plancast.accuracy.validation.pairs import StatedProbability, stated_probabilities
 from plancast.accuracy.validation.predict_row import RowResult
 from plancast.accuracy.validation.residuals import Residual
-from plancast.accuracy.validation.learning_curve import Learning, learning_curve
 from plancast.accuracy.validation.rows import Skipped
 from plancast.accuracy.validation.slices import slices
 from plancast.accuracy.validation.statistics import best_constant_mape, error_scores, group_scores
