@@ -59,18 +59,25 @@ if TYPE_CHECKING:
     from plancast.records import Kernel, Records
     from plancast.session import Session
     from plancast.strategy import Strategy
+    from plancast.training.checkpoints import Checkpoints
+    from plancast.training.failures import Failures
+    from plancast.training.phases import Phase
+    from plancast.training.run import train
+    from plancast.training.training_run import TrainingRun
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Algorithm",
     "AlgorithmRun",
+    "Checkpoints",
     "ChromeTrace",
     "CollectiveRow",
     "CollectiveTable",
     "Comparison",
     "Distribution",
     "ExecutionGraph",
+    "Failures",
     "Fit",
     "Forecast",
     "FoundSchedule",
@@ -83,6 +90,7 @@ __all__ = [
     "ModelBuilder",
     "NcclTrace",
     "ParetoFront",
+    "Phase",
     "Randomness",
     "Ranking",
     "Records",
@@ -94,6 +102,7 @@ __all__ = [
     "TextWorkload",
     "Topology",
     "TrainingJob",
+    "TrainingRun",
     "WhatIf",
     "collective",
     "compare",
@@ -111,6 +120,7 @@ __all__ = [
     "rules",
     "sensitivities",
     "synthesize",
+    "train",
     "what_if",
     "why_framework_cannot_run",
 ]
@@ -120,24 +130,27 @@ __all__ = [
 _HOME = {
     "Algorithm": "communication.algorithms",
     "AlgorithmRun": "communication.algorithms",
+    "Checkpoints": "training.checkpoints",
     "ChromeTrace": "communication.chrome",
     "CollectiveRow": "communication.collective_table",
     "CollectiveTable": "communication.collective_table",
     "Comparison": "comparison",
     "Distribution": "randomness",
     "ExecutionGraph": "compiled",
+    "Failures": "training.failures",
     "Fit": "fitting",
     "Forecast": "forecast",
     "FoundSchedule": "found_schedule",
     "InputError": "errors",
     "JobForecast": "jobs",
-    "LaunchConfig": "launch_config",
     "Kernel": "records",
+    "LaunchConfig": "launch_config",
     "Machine": "machine",
     "Model": "model",
     "ModelBuilder": "model",
-    "ParetoFront": "communication.synthesis",
     "NcclTrace": "communication.traces",
+    "ParetoFront": "communication.synthesis",
+    "Phase": "training.phases",
     "Randomness": "randomness",
     "Ranking": "ranking",
     "Records": "records",
@@ -149,6 +162,7 @@ _HOME = {
     "TextWorkload": "communication.workloads",
     "Topology": "communication.nccl",
     "TrainingJob": "jobs",
+    "TrainingRun": "training.training_run",
     "WhatIf": "changes",
     "collective": "communication.collective_table",
     "compare": "comparison",
@@ -166,6 +180,7 @@ _HOME = {
     "rules": "op_rules",
     "sensitivities": "changes",
     "synthesize": "communication.synthesis",
+    "train": "training.run",
     "what_if": "changes",
     "why_framework_cannot_run": "planning",
 }

@@ -19,7 +19,7 @@ RESULTS = {
     "AlgorithmRun", "CollectiveRow", "CollectiveTable", "Distribution", "ExecutionGraph", "Fit",
     "FoundSchedule", "InputError",
     "JobForecast", "LaunchConfig", "ParetoFront", "Sensitivities", "SynthesizedAlgorithm",
-    "WhatIf", "Comparison", "profiles", "recompute_sets", "rules", "Machine.presets",
+    "WhatIf", "Comparison", "TrainingRun", "Failures.names", "profiles", "recompute_sets", "rules", "Machine.presets",
     "Model.presets", "Model.from_torch", "flows",
 }  # fmt: skip
 

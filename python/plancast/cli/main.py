@@ -27,6 +27,7 @@ from plancast.cli import (
     records,
     run,
     streams,
+    train,
     validate,
 )
 from plancast.cli.interrupt import status_of, stops_at_once
@@ -35,6 +36,7 @@ _SUBCOMMANDS = (
     predict,
     rank,
     compare,
+    train,
     validate,
     compile,
     calibrate,

@@ -1,0 +1,107 @@
+"""A good plan in a second: a ranking of few candidates, then a closer look at the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plancast.errors import InputError
+from plancast.forecast import Forecast
+from plancast.machine import Machine
+from plancast.model import Model
+from plancast.planning import rank, why_framework_cannot_run
+from plancast.ranking import Ranking
+
+_LOOKED_AT = 2  # of the first ranking
+_WHOLE = frozenset(("tp", "pp", "cp", "ep"))
+
+
+class NoPlanFitsError(InputError):
+    """No candidate fits in memory."""
+
+
+def best_plan(
+    model: Model,
+    machine: Machine,
+    *,
+    batch: int,
+    profile: str,
+    progress: Callable[[int, int], object] | None = None,
+    **how: Any,
+) -> Forecast:
+    """The fastest plan of a narrow space: parallel sizes first, then how stages are cut.
+
+    The first pass has no interleaved stages, ZeRO-1 where the framework has it (without stages
+    also 2 and 3), and micro-batches of one sample or two; the second all chunk counts and ZeRO
+    stages of the best sizes found. `pc.rank` tries everything.
+
+    Args:
+      model: what is trained.
+      machine: where.
+      batch: samples per step.
+      profile: software profile.
+      progress: of the first pass: called with plans done and in all.
+      how: other arguments of `pc.rank`.
+
+    Raises:
+      NoPlanFitsError: none fits in memory.
+    """
+    zero = "zero=1," if not why_framework_cannot_run(profile, "dp=8,zero=1") else ""
+    first = _ranked(
+        model, machine, f"{zero}vpp=1,mb=1|2,recompute=none|selective|full", batch, profile,
+        progress, how,
+    )  # fmt: skip
+    if not len(first):
+        wider = _ranked(model, machine, "mb=1,vpp=1,recompute=full", batch, profile, None, how)
+        if not len(wider):
+            raise NoPlanFitsError(_why_none(wider, model, machine, batch))
+        first = wider
+    best = first[0]
+    # Without stages, sharding more than the optimizer costs little and leaves room.
+    flat = _ranked(
+        model, machine, "pp=1,vpp=1,zero=2|3,mb=1|2,recompute=none|selective|full", batch, profile,
+        None, how,
+    )  # fmt: skip
+    if len(flat) and flat[0].iteration_time < best.iteration_time:
+        best = flat[0]
+    for sizes in list(dict.fromkeys(_sizes(plan.strategy) for plan in first))[:_LOOKED_AT]:
+        space = f"{sizes},vpp=*,mb=1|2,recompute=none|selective|full"
+        finer = _ranked(model, machine, space, batch, profile, None, how)
+        if len(finer) and finer[0].iteration_time < best.iteration_time:
+            best = finer[0]
+    return best
+
+
+def _ranked(
+    model: Model,
+    machine: Machine,
+    space: str,
+    batch: int,
+    profile: str,
+    progress: Callable[[int, int], object] | None,
+    how: dict[str, Any],
+) -> Ranking:
+    return rank(
+        model, machine, batch=batch, space=space, top=8, profile=profile, progress=progress, **how
+    )
+
+
+def _sizes(strategy: str) -> str:
+    """The parallel sizes of a short form, as a space.
+
+    >>> _sizes("dp=32,tp=4,sp,pp=8,zero=1,mb=1,recompute=none")
+    'tp=4,pp=8'
+    """
+    items = dict(item.partition("=")[::2] for item in strategy.split(","))
+    sizes = {"tp": "1", "pp": "1", **{k: v for k, v in items.items() if k in _WHOLE}}
+    return ",".join(f"{key}={sizes[key]}" for key in ("tp", "pp", "cp", "ep") if key in sizes)
+
+
+def _why_none(ranking: Ranking, model: Model, machine: Machine, batch: int) -> str:
+    text = f"no plan of `{model.name}` at a batch of {batch:,} fits on {machine}."
+    nearest = ranking.nearest
+    if nearest is not None:
+        return f"{text} Nearest is {nearest['strategy']}: {nearest['advice']}"
+    reasons = sorted(ranking.excluded.items(), key=lambda item: -item[1])[:2]
+    why = "; ".join(f"{count:,} plans: {reason}" for reason, count in reasons)
+    return f"{text} {why}. Take other hosts or another batch." if why else text
