@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from plancast.training.failures import Failures
     from plancast.training.phases import Phase
     from plancast.training.run import train
+    from plancast.training.sizing import size
+    from plancast.training.sizing_result import Sizing
     from plancast.training.training_run import TrainingRun
 
 __version__ = "0.1.0"
@@ -97,6 +99,7 @@ __all__ = [
     "Rule",
     "Sensitivities",
     "Session",
+    "Sizing",
     "Strategy",
     "SynthesizedAlgorithm",
     "TextWorkload",
@@ -119,6 +122,7 @@ __all__ = [
     "recompute_sets",
     "rules",
     "sensitivities",
+    "size",
     "synthesize",
     "train",
     "what_if",
@@ -157,6 +161,7 @@ _HOME = {
     "Rule": "op_rules",
     "Sensitivities": "changes",
     "Session": "session",
+    "Sizing": "training.sizing_result",
     "Strategy": "strategy",
     "SynthesizedAlgorithm": "communication.synthesis",
     "TextWorkload": "communication.workloads",
@@ -179,6 +184,7 @@ _HOME = {
     "recompute_sets": "planning",
     "rules": "op_rules",
     "sensitivities": "changes",
+    "size": "training.sizing",
     "synthesize": "communication.synthesis",
     "train": "training.run",
     "what_if": "changes",

@@ -26,6 +26,7 @@ from plancast.cli import (
     rank,
     records,
     run,
+    size,
     streams,
     train,
     validate,
@@ -37,6 +38,7 @@ _SUBCOMMANDS = (
     rank,
     compare,
     train,
+    size,
     validate,
     compile,
     calibrate,
@@ -50,7 +52,7 @@ _SUBCOMMANDS = (
 # Of files the writer says the name; these are of standard output, which has none.
 _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
-_PLANNED = ("size", "cluster")
+_PLANNED = ("cluster",)
 # Options that people look for and what there is instead.
 _ADAPTERS = "Every parameter of a model is trained; leave adapters out."
 _NOT_SIMULATED = {

@@ -13,7 +13,7 @@ from plancast.planning import rank, why_framework_cannot_run
 from plancast.ranking import Ranking
 
 _LOOKED_AT = 2  # of the first ranking
-_WHOLE = frozenset(("tp", "pp", "cp", "ep"))
+_FIXED = ("tp", "pp", "cp", "ep", "mb")
 
 
 class NoPlanFitsError(InputError):
@@ -26,20 +26,23 @@ def best_plan(
     *,
     batch: int,
     profile: str,
+    like: str = "",
     progress: Callable[[int, int], object] | None = None,
     **how: Any,
 ) -> Forecast:
     """The fastest plan of a narrow space: parallel sizes first, then how stages are cut.
 
     The first pass has no interleaved stages, ZeRO-1 where the framework has it (without stages
-    also 2 and 3), and micro-batches of one sample or two; the second all chunk counts and ZeRO
-    stages of the best sizes found. `pc.rank` tries everything.
+    also 2 and 3), and micro-batches of one sample or two; the second all chunk counts of the best
+    sizes found. `pc.rank` tries everything.
 
     Args:
       model: what is trained.
       machine: where.
       batch: samples per step.
       profile: software profile.
+      like: a good plan on another number of hosts: its micro-batch is looked at first, with its tp,
+        half and twice that.
       progress: of the first pass: called with plans done and in all.
       how: other arguments of `pc.rank`.
 
@@ -47,6 +50,10 @@ def best_plan(
       NoPlanFitsError: none fits in memory.
     """
     zero = "zero=1," if not why_framework_cannot_run(profile, "dp=8,zero=1") else ""
+    if like:
+        near = _near(model, machine, like, zero, batch, profile, how)
+        if near is not None:
+            return near
     first = _ranked(
         model, machine, f"{zero}vpp=1,mb=1|2,recompute=none|selective|full", batch, profile,
         progress, how,
@@ -64,9 +71,47 @@ def best_plan(
     )  # fmt: skip
     if len(flat) and flat[0].iteration_time < best.iteration_time:
         best = flat[0]
+    return _finer(model, machine, first, best, zero, batch, profile, how)
+
+
+def _near(
+    model: Model,
+    machine: Machine,
+    like: str,
+    zero: str,
+    batch: int,
+    profile: str,
+    how: dict[str, Any],
+) -> Forecast | None:
+    """The best of the plans like one; None: none fits."""
+    items = dict(item.partition("=")[::2] for item in like.split(","))
+    tp, mb = int(items.get("tp") or 1), items.get("mb") or "1"
+    widths = "|".join(str(width) for width in (tp // 2, tp, 2 * tp) if width)
+    near = f"tp={widths},mb={mb},vpp=1,recompute=none|selective|full"
+    first = _ranked(model, machine, f"{zero}{near}", batch, profile, None, how)
+    flat = _ranked(model, machine, f"pp=1,zero=2|3,{near}", batch, profile, None, how)
+    plans = sorted([*first, *flat], key=lambda plan: plan.iteration_time)
+    return _finer(model, machine, first, plans[0], zero, batch, profile, how) if plans else None
+
+
+def _finer(
+    model: Model,
+    machine: Machine,
+    first: Ranking,
+    best: Forecast,
+    zero: str,
+    batch: int,
+    profile: str,
+    how: dict[str, Any],
+) -> Forecast:
+    """The best sizes of a ranking with stages that are cut in chunks, if those are faster."""
     for sizes in list(dict.fromkeys(_sizes(plan.strategy) for plan in first))[:_LOOKED_AT]:
-        space = f"{sizes},vpp=*,mb=1|2,recompute=none|selective|full"
-        finer = _ranked(model, machine, space, batch, profile, None, how)
+        if "pp=1," in sizes:
+            continue
+        finer = _ranked(
+            model, machine, f"{zero}{sizes},vpp=*,recompute=none|selective|full", batch, profile,
+            None, how,
+        )  # fmt: skip
         if len(finer) and finer[0].iteration_time < best.iteration_time:
             best = finer[0]
     return best
@@ -87,14 +132,14 @@ def _ranked(
 
 
 def _sizes(strategy: str) -> str:
-    """The parallel sizes of a short form, as a space.
+    """The parallel sizes and the micro-batch of a short form, as a space.
 
     >>> _sizes("dp=32,tp=4,sp,pp=8,zero=1,mb=1,recompute=none")
-    'tp=4,pp=8'
+    'tp=4,pp=8,mb=1'
     """
     items = dict(item.partition("=")[::2] for item in strategy.split(","))
-    sizes = {"tp": "1", "pp": "1", **{k: v for k, v in items.items() if k in _WHOLE}}
-    return ",".join(f"{key}={sizes[key]}" for key in ("tp", "pp", "cp", "ep") if key in sizes)
+    sizes = {"tp": "1", "pp": "1", **{k: v for k, v in items.items() if k in _FIXED}}
+    return ",".join(f"{key}={sizes[key]}" for key in _FIXED if key in sizes)
 
 
 def _why_none(ranking: Ranking, model: Model, machine: Machine, batch: int) -> str:

@@ -18,6 +18,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+# Of mean times between failures without one: e^-700 is as good as never.
+_NEVER = 700.0
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -67,7 +70,8 @@ def goodput(costs: Costs, interval: float, *, waiting: float = 0.0) -> Goodput:
         useful = interval / period if period > 0 else 1.0
         return Goodput(interval, useful, 1 - useful, 0.0, 0.0)
     up = math.exp(-costs.restart / costs.mtbf)
-    saved = math.exp(-costs.lag / costs.mtbf) / math.expm1(period / costs.mtbf)
+    # Checkpoints that are made and can be loaded before the next interruption.
+    saved = math.exp(-costs.lag / costs.mtbf) / math.expm1(min(_NEVER, period / costs.mtbf))
     rest = 1 - waiting
     useful = rest * up * interval * saved / costs.mtbf
     saving = rest * up * costs.stall * saved / costs.mtbf

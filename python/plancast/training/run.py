@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from plancast.records import Records
 
 _DEFAULT_FAILURES = "llama3"
+_LEAST_USEFUL = 1e-3
+# Of all simulated runs together; a million take about a second.
+_MOST_EVENTS = 30_000_000
 
 
 @checked
@@ -275,12 +278,19 @@ def _reliability(
     waiting = 0.0
     if failures is not None and failures.spares is not None and not costs.never_fails:
         waiting = waiting_share(failures.spares, failures.replaced * failures.repair_s / costs.mtbf)
+    shares = goodput(costs, interval, waiting=waiting)
+    if shares.useful < _LEAST_USEFUL:
+        raise InputError(
+            f"the run does not get anywhere: it is interrupted every {amounts.whole_run(mtbf)}, "
+            f"saves every {amounts.whole_run(interval)} and needs {amounts.whole_run(outage)} to "
+            "go on. Take fewer hosts, a faster store or better failure rates."
+        )
     return Reliability(
         failures=failures,
         checkpoints=how,
         cost=cost,
         costs=costs,
-        shares=goodput(costs, interval, waiting=waiting),
+        shares=shares,
         sources=tuple([] if failures is None else failures.sources()) + tuple(how.sources(machine)),
     )
 
@@ -290,11 +300,16 @@ def _simulated(run: TrainingRun, count: int, seed: int) -> Simulated:
         raise InputError("without failures and checkpoints there is nothing to simulate.")
     found = run.reliability
     failures = found.failures
-    events = EventRun(
+    events = count * (run.busy_s / found.shares.interval_s + found.failures_in(run.seconds))
+    if events > _MOST_EVENTS:
+        raise InputError(
+            f"{count:,} runs have {events:,.0f} checkpoints and failures; simulate fewer runs."
+        )
+    steps = EventRun(
         found.costs,
         found.shares.interval_s,
         spares=None if failures is None else failures.spares,
         repair=0.0 if failures is None else failures.repair_s,
         replaced=1.0 if failures is None else failures.replaced,
     )
-    return simulate(events, run.busy_s, runs=count, seed=seed)
+    return simulate(steps, run.busy_s, runs=count, seed=seed)

@@ -141,6 +141,21 @@ class TrainingRun(Immutable):
         left = seconds * self.useful_share - self.paused_s
         return self.spread.probability_below(left / self.training_s)
 
+    def seconds_at(self, probability: float) -> float:
+        """The wall time that the run stays below with a probability."""
+        training = self.training_s * self.spread.ratio_at(probability)
+        return (training + self.paused_s) / self.useful_share
+
+    @property
+    def units_per_usd(self) -> float | None:
+        """Tokens (or samples) for a dollar; None: no price is known."""
+        return None if not self.usd else self.units / self.usd
+
+    @property
+    def units_per_kwh(self) -> float:
+        """Tokens (or samples) for a kilowatt-hour."""
+        return self.units / self.kwh
+
     def with_simulation(self, simulated: Simulated) -> TrainingRun:
         """The same run with failures simulated one by one."""
         return replace(self, simulated=simulated)
