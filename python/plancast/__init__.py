@@ -59,12 +59,14 @@ if TYPE_CHECKING:
     from plancast.records import Kernel, Records
     from plancast.session import Session
     from plancast.strategy import Strategy
+    from plancast.training.availability import Availability
     from plancast.training.checkpoints import Checkpoints
     from plancast.training.failures import Failures
     from plancast.training.phases import Phase
     from plancast.training.run import train
     from plancast.training.sizing import size
     from plancast.training.sizing_result import Sizing
+    from plancast.training.spot import SpotRun, spot
     from plancast.training.training_run import TrainingRun
 
 __version__ = "0.1.0"
@@ -72,6 +74,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Algorithm",
     "AlgorithmRun",
+    "Availability",
     "Checkpoints",
     "ChromeTrace",
     "CollectiveRow",
@@ -100,6 +103,7 @@ __all__ = [
     "Sensitivities",
     "Session",
     "Sizing",
+    "SpotRun",
     "Strategy",
     "SynthesizedAlgorithm",
     "TextWorkload",
@@ -123,6 +127,7 @@ __all__ = [
     "rules",
     "sensitivities",
     "size",
+    "spot",
     "synthesize",
     "train",
     "what_if",
@@ -134,6 +139,7 @@ __all__ = [
 _HOME = {
     "Algorithm": "communication.algorithms",
     "AlgorithmRun": "communication.algorithms",
+    "Availability": "training.availability",
     "Checkpoints": "training.checkpoints",
     "ChromeTrace": "communication.chrome",
     "CollectiveRow": "communication.collective_table",
@@ -162,6 +168,7 @@ _HOME = {
     "Sensitivities": "changes",
     "Session": "session",
     "Sizing": "training.sizing_result",
+    "SpotRun": "training.spot",
     "Strategy": "strategy",
     "SynthesizedAlgorithm": "communication.synthesis",
     "TextWorkload": "communication.workloads",
@@ -185,6 +192,7 @@ _HOME = {
     "rules": "op_rules",
     "sensitivities": "changes",
     "size": "training.sizing",
+    "spot": "training.spot",
     "synthesize": "communication.synthesis",
     "train": "training.run",
     "what_if": "changes",

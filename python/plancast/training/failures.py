@@ -132,6 +132,11 @@ class Failures:
         return self._or_default("detect") + self._or_default("restart")
 
     @property
+    def startup(self) -> float:
+        """Seconds until training goes on, without noticing and loading."""
+        return self._or_default("restart")
+
+    @property
     def repair_s(self) -> float:
         """Seconds until a failed host is back."""
         return self._or_default("repair")
