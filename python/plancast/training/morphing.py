@@ -169,8 +169,10 @@ class _Run:
             stalled += gear.stall_s
             saved.append((self._now + gear.lag_s, position, trained))
         kept, kept_s = position, trained
+        unsaved = position > saved[-1][1]
+        if gains and unsaved and (loss := self._first_loss(gear)) < self._now + save:
+            stop, in_time = loss, False  # hosts go before what they hold is saved
         if in_time:
-            unsaved = position > saved[-1][1]
             self._now += save if unsaved else 0.0
             stalled += save if unsaved else 0.0
         else:
@@ -191,6 +193,11 @@ class _Run:
             if _faster(self._gear_of(hosts), gear):
                 return time, True
         return math.inf, False
+
+    def _first_loss(self, gear: Gear) -> float:
+        """When hosts of the job go next."""
+        later = self._events[self._index + 1 :]
+        return next((time for time, hosts in later if hosts < gear.hosts), math.inf)
 
     def _add(self, gear: Gear, begun: float, kept: float, stalled: float) -> None:
         self._seconds["training"] += kept

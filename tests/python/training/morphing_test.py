@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import plancast as pc
 import pytest
@@ -226,3 +227,62 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     path.write_text("time_h,hosts\n0,2\n3,1\n1,2\n")
     assert main(line) == 2
     assert "trace.csv:4: time goes back" in capsys.readouterr().err
+
+
+def second_by_second(
+    rows, samples: int, interval: int, stall: int, restart: int
+) -> tuple[int, int]:
+    """The same run in steps of a second, with whole numbers everywhere: wall time, restarts."""
+    hosts_at = dict(rows)
+    hosts = now = done = 0
+    restarts = -1
+    job, state, left, position, cycle, safe = 0, "stopped", 0, 0, 0, 0
+    while True:
+        hosts = hosts_at.get(now, hosts)
+        if state != "stopped" and hosts < job:  # what was not saved is gone
+            done += safe
+            state, position, safe = "stopped", 0, 0
+        if state == "training" and hosts > job:
+            state, left = "leaving", stall if position > safe else 0
+        if state == "leaving" and left == 0:
+            done += position
+            state, position, safe = "stopped", 0, 0
+        if state == "stopped" and hosts >= 2:
+            restarts += 1
+            job, state, left = hosts, "starting", restart if restarts else 0
+            cycle = 0
+        if state == "starting" and left == 0:
+            state = "training"
+            if hosts > job:
+                continue  # hosts came in the meantime
+        if state == "training" and cycle == interval:
+            state, left = "saving", stall
+        if state == "training":
+            position, cycle = position + job, cycle + 1
+            if done + position >= samples:
+                return now + 1, restarts
+        elif state != "stopped":
+            left -= 1
+            if state == "saving" and left == 0:
+                state, cycle, safe = "training", 0, position
+        now += 1
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_traces_agree_with_a_run_in_steps_of_a_second(seed: int):
+    chance = random.Random(seed)
+    times = [0, *sorted(chance.sample(range(1, 2_000), chance.randint(1, 9)))]
+    rows = [(time, chance.choice((1, 2, 3, 4, 6, 8))) for time in times]
+    rows = [(rows[0][0], 8), *rows[1:], (2_001, 8)]
+    interval, stall, restart = chance.randint(20, 90), chance.randint(1, 9), chance.randint(5, 60)
+
+    def plain(hosts: int) -> Gear | None:
+        return Gear(hosts, float(hosts), stall_s=stall) if hosts >= 2 else None
+
+    # A whole number of seconds on any count of hosts.
+    samples = 24 * chance.randint(300, 700)
+    wall, restarts = second_by_second(rows, samples, interval, stall, restart)
+    found = morph(trace(*rows), plain, samples, interval=interval, restart=restart)
+    # The last step may be done within its second.
+    assert wall - 1 < found.wall_s <= wall + 1e-6
+    assert found.restarts == restarts
