@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from plancast.training.run import train
     from plancast.training.sizing import size
     from plancast.training.sizing_result import Sizing
+    from plancast.training.slow_hosts import SlowHosts
     from plancast.training.spot import SpotRun, spot
     from plancast.training.training_run import TrainingRun
 
@@ -103,6 +104,7 @@ __all__ = [
     "Sensitivities",
     "Session",
     "Sizing",
+    "SlowHosts",
     "SpotRun",
     "Strategy",
     "SynthesizedAlgorithm",
@@ -168,6 +170,7 @@ _HOME = {
     "Sensitivities": "changes",
     "Session": "session",
     "Sizing": "training.sizing_result",
+    "SlowHosts": "training.slow_hosts",
     "SpotRun": "training.spot",
     "Strategy": "strategy",
     "SynthesizedAlgorithm": "communication.synthesis",

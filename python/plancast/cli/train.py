@@ -56,6 +56,12 @@ def add_parser(commands: Any) -> None:
     )
     add_reliability(parser)
     parser.add_argument(
+        "--slow-hosts",
+        metavar="HOW",
+        help="hosts that turn slow: host=5000h,speed=0.8,detect=30min, evicted then; or with "
+        "keep,lasts=1day (default: none)",
+    )
+    parser.add_argument(
         "--simulate",
         type=opts.positive,
         default=0,
@@ -141,6 +147,7 @@ def run(options: argparse.Namespace) -> int:
             evaluate=options.evaluate,
             failures=options.failures,
             checkpoints=options.checkpoints,
+            slow_hosts=options.slow_hosts,
             simulate_runs=options.simulate,
             seed=options.seed,
             price=options.price,

@@ -13,7 +13,6 @@ from plancast.textual import change, count, duration, percent
 from plancast.training.amounts import energy, money, whole_run
 
 if TYPE_CHECKING:
-    from plancast.training.reliability import Reliability
     from plancast.training.training_run import TrainingRun
 
 _MOST_PHASES = 12
@@ -31,8 +30,8 @@ def run_tables(run: TrainingRun) -> RenderableType:
     parts += ["", _figures(run), ""]
     if len(run.phases) > 1:
         parts += [_phases(run, len(plans) > 1)]
-    if run.reliability is not None:
-        parts += [_time(run, run.reliability)]
+    if run.useful_share < 1 or run.paused_s > 0:
+        parts += [_time(run)]
     if not run.fits:
         advice = next(p.forecast.fit_advice for p in run.phases if not p.forecast.fits)
         parts.append(Text(f"does not fit in memory: {advice}", style="bold red"))
@@ -105,48 +104,73 @@ def _phases(run: TrainingRun, own_plans: bool) -> FittedTable:
     return table
 
 
-def _time(run: TrainingRun, found: Reliability) -> Group:
-    """Where the wall time goes, and how checkpoints are made."""
-    shares, cost = found.shares, found.cost
+def _time(run: TrainingRun) -> Group:
+    """Where the wall time goes, and what is behind it."""
     table = FittedTable(title="Where the time goes")
     table.words("part")
     table.numbers("time", "share")
-    training = run.training_s / run.seconds
-    for name, share in (
-        ("training", training),
-        ("evaluation", shares.useful - training),
-        ("saving checkpoints", shares.saving),
-        ("work done twice after failures", shares.repeated),
-        ("noticing failures, restarting", shares.restarting),
-        ("waiting for a host", shares.waiting),
-    ):
+    for name, share in _shares(run):
         if share > 1e-9:
             table.row(name, whole_run(share * run.seconds), percent(share))
     text = Text()
-    if not found.costs.never_fails:
-        text.append("failures   ", style="dim")
+
+    def line(name: str, *words: str) -> None:
+        text.append(f"{name:<11}", style="dim")
+        text.append("".join(words) + "\n")
+
+    found = run.reliability
+    if found is not None and not found.costs.never_fails:
         expected = found.failures_in(run.seconds)
-        text.append(
-            f"{expected:,.0f} expected, " if expected >= 10 else f"{expected:.2g} expected, "
+        line(
+            "failures",
+            f"{expected:,.0f} expected, " if expected >= 10 else f"{expected:.2g} expected, ",
+            f"one every {whole_run(found.costs.mtbf)}; ",
+            f"{whole_run(found.costs.restart)} until it goes on",
         )
-        text.append(f"one every {whole_run(found.costs.mtbf)}; ")
-        text.append(f"{whole_run(found.costs.restart)} until it goes on\n")
-    text.append("checkpoint ", style="dim")
-    text.append(
-        f"{cost.bytes / 1e9:,.0f} GB every {whole_run(shares.interval_s)}; training stands "
-    )
-    text.append(f"still for {duration(cost.stall_s)}")
-    if cost.lag_s:
-        text.append(f", written {duration(cost.lag_s)} later")
-    if run.simulated is not None:
+    if run.slowed is not None:
+        slow = run.slowed
+        evicted = f"it is evicted after {whole_run(float(slow.hosts.detect))}"
+        lasts = f"it lasts {whole_run(float(slow.hosts.lasts))}"
+        line(
+            "slow hosts",
+            f"one every {whole_run(1 / slow.rate)} makes a step {slow.factor:.3g} times as long; ",
+            evicted if slow.hosts.evict else lasts,
+        )
+    if found is not None:
+        cost = found.cost
+        line(
+            "checkpoint",
+            f"{cost.bytes / 1e9:,.0f} GB every {whole_run(found.shares.interval_s)}; ",
+            f"training stands still for {duration(cost.stall_s)}",
+            f", written {duration(cost.lag_s)} later" if cost.lag_s else "",
+        )
+    if run.simulated is not None and found is not None:
         sim = run.simulated
-        text.append("\nsimulated  ", style="dim")
-        text.append(
-            f"{len(sim.wall_s)} runs: {percent(sim.useful)} useful "
-            f"({change(sim.useful / shares.useful - 1)} of the closed form), "
-            f"{whole_run(sim.quantile(0.05))} to {whole_run(sim.quantile(0.95))}"
+        line(
+            "simulated",
+            f"{len(sim.wall_s)} runs with failures: {percent(sim.useful)} useful ",
+            f"({change(sim.useful / found.useful - 1)} of the closed form), ",
+            f"{whole_run(sim.quantile(0.05))} to {whole_run(sim.quantile(0.95))}",
         )
-    return Group(table, text, Text(""))
+    return Group(table, text)
+
+
+def _shares(run: TrainingRun) -> list[tuple[str, float]]:
+    """Shares of the wall time; they sum to one."""
+    training, pauses = run.training_s / run.seconds, run.paused_s / run.seconds
+    parts = [("training", training), ("evaluation", pauses)]
+    found = run.reliability
+    useful = 1.0 if found is None else found.useful
+    if run.slowed is not None:
+        parts.append(("held up by slow hosts", useful * (1 - run.slowed.useful)))
+    if found is not None:
+        parts += [
+            ("saving checkpoints", found.shares.saving),
+            ("work done twice after failures", found.shares.repeated),
+            ("noticing failures, restarting", found.shares.restarting),
+            ("waiting for a host", found.shares.waiting),
+        ]
+    return parts
 
 
 def _stands_on(run: TrainingRun) -> list[str]:

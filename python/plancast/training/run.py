@@ -25,6 +25,7 @@ from plancast.training.goodput import Costs, best_interval, goodput, waiting_sha
 from plancast.training.phases import Phase, Settled
 from plancast.training.prices import Rent, draw, rent_if_known
 from plancast.training.reliability import Reliability
+from plancast.training.slow_hosts import Slowed, SlowHosts
 from plancast.training.training_run import PhaseRun, TrainingRun
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def train(
     evaluate: str | None = None,
     failures: Failures | str | None = _DEFAULT_FAILURES,
     checkpoints: Checkpoints | str | None = None,
+    slow_hosts: SlowHosts | str | None = None,
     simulate_runs: int = 0,
     seed: int = 0,
     price: float | str = "on-demand",
@@ -82,6 +84,7 @@ def train(
       failures: `Failures`, or text such as `llama3`, `none` or `gpu=80000h,spares=4`
         (`Failures.parse`); None: nothing fails.
       checkpoints: `Checkpoints`, or text such as `async,store=2TB/s,every=30min`.
+      slow_hosts: `SlowHosts`, or text such as `host=5000h,speed=0.8,detect=30min`; None: none.
       simulate_runs: how many runs to simulate failure by failure, beside the closed form.
       seed: of simulated runs.
       price: dollars per GPU-hour, or `on-demand`, `reserved` or `spot`.
@@ -141,6 +144,7 @@ def train(
         phases=runs,
         paused_s=paused,
         reliability=reliability,
+        slowed=_slowed(model, machine, settled, runs, how, slow_hosts, reliability),
         rent=money,
         draw=draw(machine, pue=pue, watts=watts),
         assumed=tuple(said),
@@ -292,6 +296,37 @@ def _reliability(
         costs=costs,
         shares=shares,
         sources=tuple([] if failures is None else failures.sources()) + tuple(how.sources(machine)),
+    )
+
+
+def _slowed(
+    model: Model,
+    machine: Machine,
+    settled: list[Settled],
+    runs: Sequence[PhaseRun],
+    how: dict[str, Any],
+    slow_hosts: SlowHosts | str | None,
+    reliability: Reliability | None,
+) -> Slowed | None:
+    """What slow hosts do, by a simulation of the longest phase with one."""
+    if isinstance(slow_hosts, str):
+        slow_hosts = SlowHosts.parse(slow_hosts)
+    if slow_hosts is None:
+        return None
+    phase, run = max(zip(settled, runs, strict=True), key=lambda pair: pair[1].seconds)
+    here = model if phase.seq in (0, model.seq) else model.with_seq(phase.seq)
+    plan = run.forecast.strategy if phase.strategy == "best" else phase.strategy
+    slow = predict(
+        here, machine, plan, batch=phase.batch, dtype=phase.dtype,
+        what_if=slow_hosts.what_if(machine), **how,
+    )  # fmt: skip
+    saved = 0.0 if reliability is None else reliability.cost.stall_s + reliability.cost.load_s
+    failures = None if reliability is None else reliability.failures
+    return Slowed(
+        hosts=slow_hosts,
+        factor=max(1.0, slow.iteration_time / run.forecast.iteration_time),
+        rate=machine.hosts / slow_hosts.host_hours / 3600,
+        outage_s=saved + (failures or Failures(host_hours=1.0)).startup,
     )
 
 

@@ -15,6 +15,7 @@ from plancast.model import Model
 from plancast.training.event_run import Simulated
 from plancast.training.prices import Draw, Rent
 from plancast.training.reliability import Reliability
+from plancast.training.slow_hosts import Slowed
 from plancast.training.spread import Spread, spread_of
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class TrainingRun(Immutable):
     reliability: Reliability | None
     rent: Rent | str
     draw: Draw
+    slowed: Slowed | None = None
     assumed: tuple[str, ...] = ()
     simulated: Simulated | None = None
 
@@ -74,8 +76,9 @@ class TrainingRun(Immutable):
 
     @property
     def useful_share(self) -> float:
-        """Of the wall time, the share that is neither lost to failures nor to checkpoints."""
-        return 1.0 if self.reliability is None else self.reliability.useful
+        """Of the wall time, the share not lost to failures, checkpoints and slow hosts."""
+        share = 1.0 if self.reliability is None else self.reliability.useful
+        return share if self.slowed is None else share * self.slowed.useful
 
     @property
     def seconds(self) -> float:
@@ -192,6 +195,7 @@ class TrainingRun(Immutable):
             "fits": self.fits,
             "phases": [self._phase(phase) for phase in self.phases],
             "reliability": None if self.reliability is None else self.reliability.to_dict(),
+            "slow_hosts": None if self.slowed is None else self.slowed.to_dict(),
             "simulated": None if self.simulated is None else asdict(self.simulated),
             "assumed": list(self.assumed),
         }
