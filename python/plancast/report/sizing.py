@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
+from plancast.report.training import stands_on
 from plancast.textual import bar, count, percent
 from plancast.training.amounts import energy, money, whole_run
 
@@ -53,7 +54,7 @@ def sizing_tables(sizing: Sizing) -> RenderableType:
     ]
     if sizing.curve:
         parts += ["", _curve(sizing)]
-    parts += [Text(f"assumed: {text}", style="dim") for text in _stands_on(sizing)]
+    parts += stands_on(_sources(sizing))
     return Group(*parts)
 
 
@@ -146,7 +147,7 @@ def _curve(sizing: Sizing) -> Group:
     return Group(table, Text(f"{said} (1.5 times as fast or more)", style="dim"))
 
 
-def _stands_on(sizing: Sizing) -> list[str]:
+def _sources(sizing: Sizing) -> list[str]:
     texts: dict[str, None] = {}
     for option in sizing.options:
         run = option.run

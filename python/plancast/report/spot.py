@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable
+from plancast.report.training import stands_on
 from plancast.textual import count, percent
 from plancast.training.amounts import money, whole_run
 
@@ -26,7 +27,7 @@ def spot_tables(run: SpotRun) -> RenderableType:
     )
     parts: list[RenderableType] = [subject, "", _figures(run), "", _plans(run), _time(run)]
     parts += [Text(f"no price: {text}", style="yellow") for text in _unpriced(run)]
-    parts += [Text(f"assumed: {text}", style="dim") for text in _stands_on(run)]
+    parts += stands_on(_sources(run))
     return Group(*parts)
 
 
@@ -109,7 +110,7 @@ def _unpriced(run: SpotRun) -> list[str]:
     return [rent for rent in (run.rent, run.dedicated_rent) if isinstance(rent, str)]
 
 
-def _stands_on(run: SpotRun) -> list[str]:
+def _sources(run: SpotRun) -> list[str]:
     texts = []
     for rent in (run.rent, run.dedicated_rent):
         if not isinstance(rent, str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
@@ -13,6 +14,8 @@ from plancast.textual import change, count, duration, percent
 from plancast.training.amounts import energy, money, whole_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from plancast.training.training_run import TrainingRun
 
 _MOST_PHASES = 12
@@ -35,7 +38,7 @@ def run_tables(run: TrainingRun) -> RenderableType:
     if not run.fits:
         advice = next(p.forecast.fit_advice for p in run.phases if not p.forecast.fits)
         parts.append(Text(f"does not fit in memory: {advice}", style="bold red"))
-    parts += [Text(f"assumed: {text}", style="dim") for text in _stands_on(run)]
+    parts += stands_on(_sources(run))
     parts += remarks(list({p.forecast.strategy: p.forecast for p in run.phases}.values()))
     return Group(*parts)
 
@@ -173,7 +176,15 @@ def _shares(run: TrainingRun) -> list[tuple[str, float]]:
     return parts
 
 
-def _stands_on(run: TrainingRun) -> list[str]:
+def stands_on(texts: Sequence[str]) -> list[RenderableType]:
+    """What prices, powers and rates come from, each once, in the end."""
+    table = Table.grid(padding=(0, 1))
+    for text in dict.fromkeys(texts):
+        table.add_row(Text("-", style="dim"), Text(text, style="dim"))
+    return [Text("stands on", style="dim"), table] if texts else []
+
+
+def _sources(run: TrainingRun) -> list[str]:
     """Prices, powers and rates with their sources, and what was left open."""
     texts = list(run.assumed)
     if not isinstance(run.rent, str):

@@ -13,6 +13,7 @@ from plancast.planning import rank, why_framework_cannot_run
 from plancast.ranking import Ranking
 
 _LOOKED_AT = 2  # of the first ranking
+_LARGE = 3e9  # parameters from which one sample keeps a GPU busy
 _FIXED = ("tp", "pp", "cp", "ep", "mb")
 
 
@@ -33,7 +34,7 @@ def best_plan(
     """The fastest plan of a narrow space: parallel sizes first, then how stages are cut.
 
     The first pass has no interleaved stages, ZeRO-1 where the framework has it (without stages
-    also 2 and 3), and micro-batches of one sample or two; the second all chunk counts of the best
+    also 2 and 3), and few micro-batches; the second all chunk counts of the best
     sizes found. `pc.rank` tries everything.
 
     Args:
@@ -50,25 +51,25 @@ def best_plan(
       NoPlanFitsError: none fits in memory.
     """
     zero = "zero=1," if not why_framework_cannot_run(profile, "dp=8,zero=1") else ""
+    mb = _micro_batches(model)
     if like:
         near = _near(model, machine, like, zero, batch, profile, how)
         if near is not None:
             return near
     first = _ranked(
-        model, machine, f"{zero}vpp=1,mb=1|2,recompute=none|selective|full", batch, profile,
+        model, machine, f"{zero}vpp=1,mb={mb},recompute=none|selective|full", batch, profile,
         progress, how,
     )  # fmt: skip
     if not len(first):
-        wider = _ranked(model, machine, "mb=1,vpp=1,recompute=full", batch, profile, None, how)
+        least = f"mb={mb.split('|')[0]},vpp=1,recompute=full"
+        wider = _ranked(model, machine, least, batch, profile, None, how)
         if not len(wider):
             raise NoPlanFitsError(_why_none(wider, model, machine, batch))
         first = wider
     best = first[0]
     # Without stages, sharding more than the optimizer costs little and leaves room.
-    flat = _ranked(
-        model, machine, "pp=1,vpp=1,zero=2|3,mb=1|2,recompute=none|selective|full", batch, profile,
-        None, how,
-    )  # fmt: skip
+    sharded = f"pp=1,vpp=1,zero=2|3,mb={mb},recompute=none|selective|full"
+    flat = _ranked(model, machine, sharded, batch, profile, None, how)
     if len(flat) and flat[0].iteration_time < best.iteration_time:
         best = flat[0]
     return _finer(model, machine, first, best, zero, batch, profile, how)
@@ -140,6 +141,17 @@ def _sizes(strategy: str) -> str:
     items = dict(item.partition("=")[::2] for item in strategy.split(","))
     sizes = {"tp": "1", "pp": "1", **{k: v for k, v in items.items() if k in _FIXED}}
     return ",".join(f"{key}={sizes[key]}" for key in _FIXED if key in sizes)
+
+
+def _micro_batches(model: Model) -> str:
+    """Those that are tried: large ones of nets for vision, small ones of large models.
+
+    >>> _micro_batches(Model.preset("llama3-8b")), _micro_batches(Model.preset("resnet50"))
+    ('1|2', '8|32|128')
+    """
+    if model.seq <= 0:
+        return "8|32|128"
+    return "1|2" if model.parameters >= _LARGE else "1|4|16"
 
 
 def _why_none(ranking: Ranking, model: Model, machine: Machine, batch: int) -> str:

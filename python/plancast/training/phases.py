@@ -16,6 +16,7 @@ from plancast.training import amounts
 # Tokens of a step where no batch is given: Llama 2 used 4 M.
 _TOKENS_A_STEP = 1 << 22
 _SAMPLES_A_STEP = 1024
+_MOST_SAMPLES_A_STEP = 4096
 _MOST_RAMP_STEPS = 200
 _KEYS = ("tokens", "samples", "batch", "seq", "strategy", "dtype", "name")
 
@@ -149,14 +150,16 @@ def settle(
 
 
 def usual_batch(seq: int) -> int:
-    """The batch where none is given: about 4 M tokens (as Llama 2), a power of two of samples.
+    """The batch where none is given: about 4 M tokens (as Llama 2), a power of two of samples,
+    at most 4,096.
 
-    >>> usual_batch(8192), usual_batch(0)
-    (512, 1024)
+    >>> usual_batch(8192), usual_batch(128), usual_batch(0)
+    (512, 4096, 1024)
     """
     if seq <= 0:
         return _SAMPLES_A_STEP
-    return 1 << max(0, round(math.log2(_TOKENS_A_STEP / seq)))
+    samples = 1 << max(0, round(math.log2(_TOKENS_A_STEP / seq)))
+    return min(samples, _MOST_SAMPLES_A_STEP)
 
 
 def _ramped(settled: list[Settled], ramp: str) -> list[Settled]:

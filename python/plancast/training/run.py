@@ -120,7 +120,8 @@ def train(
     )
     said: list[str] = []
     if size is None and not accumulates:
-        said.append(f"no batch is given: {usual.batch:,} samples a step, about as Llama 2's tokens")
+        like = ", 4 M tokens as Llama 2 had" if 3e6 < usual.units < 6e6 else ""
+        said.append(f"no batch is given: {usual.batch:,} samples a step{like}")
     if session is None:
         session = Session(records=records)
     elif records is not None:
