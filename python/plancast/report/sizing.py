@@ -53,7 +53,7 @@ def sizing_tables(sizing: Sizing) -> RenderableType:
         if option.run is not None and option.run.usd is None and not option.why_not
     ]
     if sizing.curve:
-        parts += ["", _curve(sizing)]
+        parts += ["", _curve(sizing), ""]
     parts += stands_on(_sources(sizing))
     return Group(*parts)
 

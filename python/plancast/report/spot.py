@@ -96,7 +96,7 @@ def _time(run: SpotRun) -> Group:
         ("restarting, loading state", outcome.restarting_s),
         ("waiting for hosts", outcome.waiting_s),
     ):
-        if seconds > 0:
+        if seconds > 1e-9 * outcome.wall_s:
             table.row(name, whole_run(seconds), percent(seconds / outcome.wall_s))
     text = Text("checkpoint ", style="dim")
     text.append(

@@ -32,7 +32,7 @@ def run_tables(run: TrainingRun) -> RenderableType:
         parts.append(WrappedText(plans[0] or "defaults", style="cyan"))
     parts += ["", _figures(run), ""]
     if len(run.phases) > 1:
-        parts += [_phases(run, len(plans) > 1)]
+        parts += [_phases(run, len(plans) > 1), ""]
     if run.useful_share < 1 or run.paused_s > 0:
         parts += [_time(run)]
     if not run.fits:

@@ -193,7 +193,7 @@ def _forecasts(
         here = model if phase.seq in (0, model.seq) else model.with_seq(phase.seq)
         try:
             if phase.strategy == "best":
-                # A ramp keeps the plan of the full batch, which its batches are multiples of.
+                # A ramp keeps the plan of the full batch where it can.
                 forecast = _found(here, machine, phase, settled, found, how, progress)
             else:
                 forecast = predict(
@@ -225,7 +225,10 @@ def _found(
     if key not in found:
         best = best_plan(model, machine, batch=largest, dtype=phase.dtype, progress=progress, **how)
         found[key] = best.strategy
-    return predict(model, machine, found[key], batch=phase.batch, dtype=phase.dtype, **how)
+    try:
+        return predict(model, machine, found[key], batch=phase.batch, dtype=phase.dtype, **how)
+    except InputError:  # more replicas than a small batch has samples: a plan of its own
+        return best_plan(model, machine, batch=phase.batch, dtype=phase.dtype, **how)
 
 
 def _pauses(evaluate: str | None, steps: int) -> float:

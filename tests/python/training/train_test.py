@@ -162,3 +162,12 @@ def test_a_spread_without_error_is_certain():
     sure = Spread(0.0, 0.0)
     assert sure.interval(5.0) == (5.0, 5.0)
     assert [sure.probability_below(ratio) for ratio in (0.9, 1.0, 1.1)] == [0.0, 0.5, 1.0]
+
+
+def test_a_ramp_of_the_best_plan_begins_with_a_plan_that_can_run_it():
+    machine = pc.Machine.preset("dgx-h100", hosts=16)
+    run = pc.train(
+        MODEL, machine, "best", tokens="100B", batch=512, ramp="64:64:10B", failures=None
+    )
+    assert run.fits
+    assert [phase.forecast.global_batch for phase in run.phases] == [*range(64, 513, 64)]
