@@ -17,7 +17,7 @@ from typing import Any
 
 from plancast.cli.main import main
 
-from tests.fuzz import mutate, seeds
+from tests.fuzz import mutate, seeds, whole_runs
 
 # What an option takes: words, some of them files of seeds.py; "" is a flag.
 _COUNT = ("2", "4", "8", "32", "1", "16", "1024", "0", "-1", "1000000000", "99999999999999999999")
@@ -80,17 +80,6 @@ _OUT = ("out.txt", "out.csv", "out.json.gz", "out.html", "nowhere/out.txt", "/de
 _REPORT = {"--report": _OUT, "--json": ("",)}
 
 _ALGORITHM = {"--bytes": _BYTES, "--alpha": _NUMBERS, "--trace": _OUT, "--json": ("",)}
-_TOKENS = ("1M", "100M", "1B", "1.5K", "0", "-1", "1e30", "1T", "x")
-_TIMES = ("0s", "2min", "1h", "-1s", "1e30s", "x")
-_PRICES = ("2.5", "spot", "reserved", "on-demand", "0", "-1", "nan", "x")
-_SAVES = (
-    "async", "blocking,every=10min", "host", "unsharded,store=1TB/s", "every=1s", "store=0B/s", "x",
-)  # fmt: skip
-_RUN = {
-    "--tokens": _TOKENS, "--samples": _TOKENS, "--checkpoints": _SAVES, "--price": _PRICES,
-    "--failures": ("llama3", "none", "gpu=1h", "rsc-1,spares=1,repair=1h", "host=1s", "x"),
-    "--pue": _NUMBERS, "--watts": _NUMBERS,
-}  # fmt: skip
 # Of some models and machines only.
 _RARE = ("--image", "--nodes", "--fabric", "--library", "--from", "--seq")
 
@@ -120,38 +109,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[str,
         },
     ),
     "compare": ((), ("-m", "-c", "-s"), _MODEL | _MACHINE | _PLAN | _JOB | _STORED | _REPORT),
-    "train": (
-        (),
-        ("-m", "-c", "--tokens", "--failures"),
-        _MODEL | _MACHINE | _PLAN | _JOB | _STORED | _RUN | _REPORT
-        | {
-            "--ramp": ("1:1:1M", "2:2:10M", "1:1", "0:0:0", "x"), "--seed": _COUNT,
-            "--phase": ("tokens=1M", "tokens=1M batch=2", "seq=64", "strategy=best", "x", "seq=0"),
-            "--evaluate": ("10:1min", "0:0", "x", "1000000000:1d"), "--simulate": _COUNT,
-            "--slow-hosts": ("host=100h", "host=0h", "host=1h,keep,lasts=1d,speed=50%", "x"),
-            "--require-fit": ("",), "--cuda-graphs": ("",),
-        },
-    ),
-    "size": (
-        (),
-        ("-m", "-c", "--tokens", "--days"),
-        _MODEL | _JOB | _STORED | _RUN | _REPORT
-        | {
-            "-c": ("dgx-h100", "machine.yaml", "l40s-pcie", "dgx-h100:2", "x", "topo.xml"),
-            "--days": ("30", "1h", "0", "1e9", "x"), "--budget": ("3M", "1", "$2B", "x"),
-            "--confidence": _NUMBERS, "--most-gpus": ("8", "16", "1", "0"), "--no-curve": ("",),
-        },
-    ),
-    "spot": (
-        (),
-        ("-m", "-c", "--tokens", "--availability"),
-        _MODEL | _MACHINE | _JOB | _STORED | _REPORT
-        | {
-            "--availability": ("hosts.csv", "hosts.csv", "gemm.csv", "nowhere.csv"),
-            "--tokens": _TOKENS, "--samples": _TOKENS, "--notice": _TIMES, "--restart": _TIMES,
-            "--checkpoints": _SAVES, "--price": _PRICES, "--dedicated-price": _PRICES,
-        },
-    ),
+    **whole_runs.commands(_MODEL, _MACHINE, _PLAN, _JOB | _STORED | _REPORT, _COUNT, _NUMBERS),
     "validate": (
         ("truth.csv",),
         (),
