@@ -29,6 +29,7 @@ def commands(
     }  # fmt: skip
     train = {
         "--ramp": ("1:1:1M", "2:2:10M", "1:1", "0:0:0", "x"), "--seed": count,
+        "--days": _TIMES,
         "--phase": ("tokens=1M", "tokens=1M batch=2", "seq=64", "strategy=best", "x", "seq=0"),
         "--evaluate": ("10:1min", "0:0", "x", "1000000000:1d"), "--simulate": count,
         "--slow-hosts": ("host=100h", "host=0h", "host=1h,keep,lasts=1d,speed=50%", "x"),

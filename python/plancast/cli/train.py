@@ -40,6 +40,9 @@ def add_parser(commands: Any) -> None:
         help="global batch, samples a step (default: about 4 M tokens)",
     )
     parser.add_argument(
+        "--days", metavar="N", help="also tell with which probability it is through: 30, 12weeks"
+    )
+    parser.add_argument(
         "--ramp",
         metavar="START:STEP:TOKENS",
         help="a batch that grows: 256:256:100B",
@@ -144,6 +147,7 @@ def run(options: argparse.Namespace) -> int:
             batch=options.batch,
             ramp=options.ramp,
             phases=[_opened(phase, options, machine, model) for phase in phases],
+            days=options.days,
             evaluate=options.evaluate,
             failures=options.failures,
             checkpoints=options.checkpoints,

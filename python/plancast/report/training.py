@@ -58,6 +58,9 @@ def _figures(run: TrainingRun) -> Text:
         f"90 % between {whole_run(low)} and {whole_run(high)}",
         "bold green" if run.fits else "bold red",
     )
+    if run.date_s is not None:
+        share = percent(run.probability_by(run.date_s), 0)
+        line("date", share, f"that it is through after {whole_run(run.date_s)}")
     line("work", f"{count(run.gpu_hours)} GPU-hours", f"{run.steps:,} steps")
     bounds = run.usd_interval
     if run.usd is None or bounds is None:

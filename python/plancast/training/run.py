@@ -49,6 +49,7 @@ def train(
     batch: int | None = None,
     ramp: str | None = None,
     phases: Sequence[Phase] | None = None,
+    days: float | str | None = None,
     evaluate: str | None = None,
     failures: Failures | str | None = _DEFAULT_FAILURES,
     checkpoints: Checkpoints | str | None = None,
@@ -80,6 +81,7 @@ def train(
         says `accum`.
       ramp: `START:STEP:TOKENS`, a batch that grows to `batch`.
       phases: parts with batches, sequences or plans of their own.
+      days: a date to tell the probability of, or text such as `12 weeks`.
       evaluate: `STEPS:TIME`, such as `1000:2min`: a pause after so many steps.
       failures: `Failures`, or text such as `llama3`, `none` or `gpu=80000h,spares=4`
         (`Failures.parse`); None: nothing fails.
@@ -148,6 +150,7 @@ def train(
         slowed=_slowed(model, machine, settled, runs, how, slow_hosts, reliability),
         rent=money,
         draw=draw(machine, pue=pue, watts=watts),
+        date_s=None if days is None else amounts.seconds(days, "days", unit="d"),
         assumed=tuple(said),
     )
     if simulate_runs:

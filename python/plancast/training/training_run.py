@@ -51,6 +51,7 @@ class TrainingRun(Immutable):
     rent: Rent | str
     draw: Draw
     slowed: Slowed | None = None
+    date_s: float | None = None
     assumed: tuple[str, ...] = ()
     simulated: Simulated | None = None
 
@@ -178,6 +179,10 @@ class TrainingRun(Immutable):
             "seconds": self.seconds,
             "seconds_interval": list(self.interval),
             "days": self.days,
+            "date_s": self.date_s,
+            "probability_of_date": None
+            if self.date_s is None
+            else self.probability_by(self.date_s),
             "training_s": self.training_s,
             "paused_s": self.paused_s,
             "useful_share": self.useful_share,

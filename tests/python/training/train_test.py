@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import plancast as pc
 import pytest
@@ -51,6 +52,17 @@ def test_probabilities_are_those_of_the_interval(run):
     assert run.probability_by(low) == pytest.approx(0.05, abs=1e-4)
     assert run.probability_by(run.seconds) == pytest.approx(0.5)
     assert run.probability_by(high) == pytest.approx(0.95, abs=1e-4)
+
+
+def test_a_date_has_a_probability(run):
+    asked = train(days=run.days)
+    assert asked.to_dict()["probability_of_date"] == pytest.approx(0.5)
+
+
+def test_a_run_travels(run):
+    copy = pickle.loads(pickle.dumps(run))
+    assert (copy.seconds, copy.interval, copy.usd) == (run.seconds, run.interval, run.usd)
+    assert repr(copy) == repr(run)
 
 
 def test_phases_of_one_plan_share_their_errors(run):
