@@ -7,6 +7,7 @@ from typing import Any
 
 from plancast.cli import options as opts
 from plancast.cli.launch_options import add_from, open_strategy
+from plancast.errors import InputError
 
 _UNFIT = 3
 
@@ -80,6 +81,11 @@ def add_parser(commands: Any) -> None:
         "--require-fit", action="store_true", help="exit with 3 if a plan does not fit in memory"
     )
     opts.add_report(parser)
+    parser.add_argument(
+        "--svg",
+        metavar="FILE.svg",
+        help="write where the time goes by the interval of checkpoints, as a picture",
+    )
     opts.add_json(parser)
     parser.set_defaults(run=run)
 
@@ -126,10 +132,12 @@ def add_prices(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.cli.progress import progress_bar
+    from plancast.files import check_writable
     from plancast.training.phases import Phase
     from plancast.training.run import train
 
     opts.check_outputs(report=options.report)
+    check_writable(options.svg, (".svg",))
     phases = [Phase.parse(text) for text in options.phase or ()]
     strategy: Any = options.strategy
     if strategy == "best":
@@ -164,12 +172,33 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
             **opts.types_of(options),
         )
-    opts.write_report(options, f"{model.name} on {machine}", result)
+    _write_pictures(options, f"{model.name} on {machine}", result)
     if options.json:
         opts.print_json(result.to_dict())
     else:
         opts.print_rich(result)
     return _UNFIT if options.require_fit and not result.fits else 0
+
+
+def _write_pictures(options: argparse.Namespace, title: str, result: Any) -> None:
+    """What --report and --svg ask for."""
+    if options.report is None and options.svg is None:
+        return
+    from plancast import files
+    from plancast.report.html import write_report
+    from plancast.report.run_svg import goodput_svg
+
+    found = result.reliability
+    if options.report is not None:
+        pictures = [] if found is None else [goodput_svg(found, title)]
+        write_report(options.report, title, result, pictures)
+    if options.svg is not None:
+        if found is None:
+            raise InputError(
+                "--svg shows checkpoints and failures, and there are none; leave `--failures none` "
+                "out."
+            )
+        files.write_text(options.svg, goodput_svg(found, title, standalone=True))
 
 
 def _opened(phase: Any, options: argparse.Namespace, machine: Any, model: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 from plancast.cli.main import main
@@ -40,6 +41,21 @@ def test_json_has_every_figure(capsys):
     assert fields["reliability"]["useful_share"] == fields["useful_share"]
     assert sum(fields["reliability"]["shares"].values()) == pytest.approx(1.0)
     assert fields["phases"][0]["steps"] == fields["steps"]
+
+
+def test_the_picture_is_a_stack_to_100_percent(capsys, tmp_path):
+    path = tmp_path / "run.svg"
+    page = tmp_path / "run.html"
+    assert answer(capsys, *PLAN, "--svg", str(path), "--report", str(page))[0] == 0
+    root = ElementTree.fromstring(path.read_text())
+    polygons = root.findall("{http://www.w3.org/2000/svg}polygon")
+    assert len(polygons) == 4  # training, saving, twice, restarting
+    last = [point.split(",") for point in polygons[-1].attrib["points"].split()]
+    upper = last[: len(last) // 2]
+    assert {float(y) for _, y in upper} == {52.0}  # the top of the axis
+    assert "<svg" in page.read_text()
+    code, _, err = answer(capsys, *PLAN, "--svg", str(path), "--failures", "none")
+    assert code == 2 and "leave `--failures none` out" in err
 
 
 def test_a_plan_that_does_not_fit_is_told(capsys):
