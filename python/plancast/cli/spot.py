@@ -16,7 +16,7 @@ def add_parser(commands: Any) -> None:
         help="a run on hosts that are taken away and come back",
         description="Simulates a run on hosts of an availability trace: planned anew for what is "
         "left, with lost work, restarts and moved state; against hosts that never go.",
-        epilog="Example: plancast spot -m llama3-8b -c dgx-h100:1 --availability trace.csv "
+        epilog="Example: plancast spot -m llama3-8b -c dgx-h100 --availability trace.csv "
         "--tokens 100B",
     )
     opts.add_model(parser)
@@ -60,12 +60,16 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.cli.progress import progress_bar
+    from plancast.machine import Machine
     from plancast.training.availability import Availability
     from plancast.training.spot import spot
 
     opts.check_outputs(report=options.report)
     trace = Availability.from_file(options.availability)
-    model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
+    model = opts.load_model(options)
+    # How many hosts there are is in the trace.
+    one = options.cluster in Machine.presets()
+    machine = opts.load_machine(options.cluster + (":1" if one else ""), options)
     with progress_bar("host counts") as progress:
         result = spot(
             model,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MACHINES = ("dgx-h100", "dgx-h200", "dgx-b200", "gb200-nvl72")
 _MOST_GPUS = 32_768
-# MFU to begin the search with; where it ends does not depend on it.
+# MFU to begin the search with.
 _FIRST_MFU = 0.4
 # Twice the hosts that take more than this share of the time: it does not scale any more.
 _SATURATED = 0.95

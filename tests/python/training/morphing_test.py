@@ -215,7 +215,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     path = tmp_path / "trace.csv"
     path.write_text("time_h,hosts\n0,2\n1,1\n2,2\n")
-    line = ["spot", "-m", "llama3-8b", "--seq", "2048", "-c", "dgx-h100:1", "--batch", "64"]
+    line = ["spot", "-m", "llama3-8b", "--seq", "2048", "-c", "dgx-h100", "--batch", "64"]
     line += ["--tokens", "2B", "--availability", str(path)]
     assert main([*line, "--notice", "2min"]) == 0
     out = capsys.readouterr().out

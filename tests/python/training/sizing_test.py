@@ -11,7 +11,7 @@ from plancast.training.sizing import next_above
 from plancast.training.sizing_result import knee
 
 MODEL = pc.Model.preset("llama3-8b", seq=4096)
-ASKED = {"tokens": "100B", "batch": 256, "failures": None}
+ASKED = {"tokens": "100B", "batch": 128, "failures": None}
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_sizes_nobody_can_mean(how, words):
 
 def test_the_command_prints_a_table_of_80_columns(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    line = ["size", "-m", "llama3-8b", "--seq", "4096", "--tokens", "100B", "--batch", "256"]
+    line = ["size", "-m", "llama3-8b", "--seq", "4096", "--tokens", "100B", "--batch", "128"]
     line += ["--days", "10", "-c", "dgx-h100", "-c", "gb300-nvl72"]
     assert main([*line]) == 0
     out = capsys.readouterr().out
