@@ -61,18 +61,31 @@ if TYPE_CHECKING:
     from plancast.records import Kernel, Records
     from plancast.session import Session
     from plancast.strategy import Strategy
+    from plancast.training.availability import Availability
+    from plancast.training.checkpoints import Checkpoints
+    from plancast.training.failures import Failures
+    from plancast.training.phases import Phase
+    from plancast.training.run import train
+    from plancast.training.sizing import size
+    from plancast.training.sizing_result import Sizing
+    from plancast.training.slow_hosts import SlowHosts
+    from plancast.training.spot import SpotRun, spot
+    from plancast.training.training_run import TrainingRun
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Algorithm",
     "AlgorithmRun",
+    "Availability",
+    "Checkpoints",
     "ChromeTrace",
     "CollectiveRow",
     "CollectiveTable",
     "Comparison",
     "Distribution",
     "ExecutionGraph",
+    "Failures",
     "Fit",
     "Forecast",
     "FoundSchedule",
@@ -86,17 +99,22 @@ __all__ = [
     "ModelBuilder",
     "NcclTrace",
     "ParetoFront",
+    "Phase",
     "Randomness",
     "Ranking",
     "Records",
     "Rule",
     "Sensitivities",
     "Session",
+    "Sizing",
+    "SlowHosts",
+    "SpotRun",
     "Strategy",
     "SynthesizedAlgorithm",
     "TextWorkload",
     "Topology",
     "TrainingJob",
+    "TrainingRun",
     "WhatIf",
     "collective",
     "compare",
@@ -114,7 +132,10 @@ __all__ = [
     "recompute_sets",
     "rules",
     "sensitivities",
+    "size",
+    "spot",
     "synthesize",
+    "train",
     "what_if",
     "why_framework_cannot_run",
 ]
@@ -124,36 +145,44 @@ __all__ = [
 _HOME = {
     "Algorithm": "communication.algorithms",
     "AlgorithmRun": "communication.algorithms",
+    "Availability": "training.availability",
+    "Checkpoints": "training.checkpoints",
     "ChromeTrace": "communication.chrome",
     "CollectiveRow": "communication.collective_table",
     "CollectiveTable": "communication.collective_table",
     "Comparison": "comparison",
     "Distribution": "randomness",
     "ExecutionGraph": "compiled",
+    "Failures": "training.failures",
     "Fit": "fitting",
     "Forecast": "forecast",
     "FoundSchedule": "found_schedule",
     "InputError": "errors",
     "JobForecast": "jobs",
+    "Kernel": "records",
     "LaunchConfig": "launch_config",
     "Learned": "learned",
-    "Kernel": "records",
     "Machine": "machine",
     "Model": "model",
     "ModelBuilder": "model",
-    "ParetoFront": "communication.synthesis",
     "NcclTrace": "communication.traces",
+    "ParetoFront": "communication.synthesis",
+    "Phase": "training.phases",
     "Randomness": "randomness",
     "Ranking": "ranking",
     "Records": "records",
     "Rule": "op_rules",
     "Sensitivities": "changes",
     "Session": "session",
+    "Sizing": "training.sizing_result",
+    "SlowHosts": "training.slow_hosts",
+    "SpotRun": "training.spot",
     "Strategy": "strategy",
     "SynthesizedAlgorithm": "communication.synthesis",
     "TextWorkload": "communication.workloads",
     "Topology": "communication.nccl",
     "TrainingJob": "jobs",
+    "TrainingRun": "training.training_run",
     "WhatIf": "changes",
     "collective": "communication.collective_table",
     "compare": "comparison",
@@ -171,7 +200,10 @@ _HOME = {
     "recompute_sets": "planning",
     "rules": "op_rules",
     "sensitivities": "changes",
+    "size": "training.sizing",
+    "spot": "training.spot",
     "synthesize": "communication.synthesis",
+    "train": "training.run",
     "what_if": "changes",
     "why_framework_cannot_run": "planning",
 }

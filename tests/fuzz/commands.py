@@ -17,7 +17,7 @@ from typing import Any
 
 from plancast.cli.main import main
 
-from tests.fuzz import mutate, seeds
+from tests.fuzz import mutate, seeds, whole_runs
 
 # What an option takes: words, some of them files of seeds.py; "" is a flag.
 _COUNT = ("2", "4", "8", "32", "1", "16", "1024", "0", "-1", "1000000000", "99999999999999999999")
@@ -109,6 +109,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[str,
         },
     ),
     "compare": ((), ("-m", "-c", "-s"), _MODEL | _MACHINE | _PLAN | _JOB | _STORED | _REPORT),
+    **whole_runs.commands(_MODEL, _MACHINE, _PLAN, _JOB | _STORED | _REPORT, _COUNT, _NUMBERS),
     "validate": (
         ("truth.csv",),
         (),

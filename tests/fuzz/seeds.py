@@ -37,6 +37,12 @@ gpu,m,n,k,batch,dtype,layout,time_us,n_meas,op,software,timing,source
 H100-SXM-80GB,128,4096,4096,1,bf16,TN,20.5,3,linear,torch 2.5,graph,mine
 H100-SXM-80GB,256,4096,4096,1,bf16,TN,22.5,3,linear,torch 2.5,graph,mine
 """
+HOSTS = """\
+time_h,hosts
+0,2
+1,1
+2.5,2
+"""
 ATTENTION = """\
 gpu,software,phase,batch,q_len,kv_len,heads,kv_heads,head_dim,head_dim_v,dtype,causal,window,time_us
 H100-SXM-80GB,torch 2.5,train_fwd,1,1024,1024,8,8,64,64,bf16,1,0,33.5
@@ -110,6 +116,7 @@ def write(folder: Path) -> None:
         "config.json": json.dumps(targets.CONFIG),
         "log.txt": targets.NCCL_TESTS,
         "gemm.csv": GEMM,
+        "hosts.csv": HOSTS,
         "attention.csv": ATTENTION,
         "run.json": json.dumps(RUN),
         "truth.csv": TRUTH,

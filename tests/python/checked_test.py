@@ -19,8 +19,8 @@ RESULTS = {
     "AlgorithmRun", "CollectiveRow", "CollectiveTable", "Distribution", "ExecutionGraph", "Fit",
     "FoundSchedule", "InputError",
     "JobForecast", "LaunchConfig", "ParetoFront", "Sensitivities", "SynthesizedAlgorithm",
-    "WhatIf", "Comparison", "profiles", "recompute_sets", "rules", "Machine.presets",
-    "Model.presets", "Model.from_torch", "flows",
+    "WhatIf", "Comparison", "Sizing", "SpotRun", "TrainingRun", "Failures.names", "profiles",
+    "recompute_sets", "rules", "Machine.presets", "Model.presets", "Model.from_torch", "flows",
 }  # fmt: skip
 
 

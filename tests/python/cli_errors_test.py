@@ -20,7 +20,7 @@ def test_no_such_command(cli):
 
 
 def test_command_to_come(cli):
-    assert cli.error("size").startswith("not supported yet: command `size`")
+    assert cli.error("cluster").startswith("not supported yet: command `cluster`")
 
 
 def test_missing_option(cli):

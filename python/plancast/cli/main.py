@@ -27,7 +27,10 @@ from plancast.cli import (
     rank,
     records,
     run,
+    size,
+    spot,
     streams,
+    train,
     validate,
 )
 from plancast.cli.interrupt import status_of, stops_at_once
@@ -36,6 +39,9 @@ _SUBCOMMANDS = (
     predict,
     rank,
     compare,
+    train,
+    size,
+    spot,
     validate,
     learn,
     compile,
@@ -50,7 +56,7 @@ _SUBCOMMANDS = (
 # Of files the writer says the name; these are of standard output, which has none.
 _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
-_PLANNED = ("size", "cluster")
+_PLANNED = ("cluster",)
 # Options that people look for and what there is instead.
 _ADAPTERS = "Every parameter of a model is trained; leave adapters out."
 _NOT_SIMULATED = {

@@ -1,0 +1,101 @@
+"""`plancast size`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from plancast.cli import options as opts
+from plancast.cli.train import add_amounts, add_prices, add_reliability
+
+# The exit code where the answer is that nothing does it, as of `rank`.
+_NOTHING_DOES = 3
+
+
+def add_parser(commands: Any) -> None:
+    """Declares the subcommand."""
+    parser = commands.add_parser(
+        "size",
+        help="the fewest hosts for a date and a budget",
+        description="Finds how many hosts of which machine train a model by a date and within a "
+        "budget.",
+        epilog="Example: plancast size -m llama3-70b --tokens 15T --days 30 --budget 15M",
+    )
+    opts.add_model(parser)
+    opts.add_types(parser)
+    parser.add_argument(
+        "-c",
+        "--cluster",
+        action="append",
+        metavar="PRESET",
+        help="a preset or machine file without a number of hosts; may be given several times "
+        "(default: dgx-h100, dgx-h200, dgx-b200, gb200-nvl72)",
+    )
+    add_amounts(parser)
+    parser.add_argument("--days", metavar="N", help="by when: 30, 12h, 6weeks")
+    parser.add_argument("--budget", metavar="USD", help="for how much at most: 3M")
+    parser.add_argument(
+        "--confidence",
+        type=float,
+        default=0.5,
+        metavar="P",
+        help="with which probability the date is to be kept (default 0.5)",
+    )
+    parser.add_argument(
+        "--most-gpus",
+        type=opts.positive,
+        default=32_768,
+        metavar="N",
+        help="larger machines are not tried (default 32768)",
+    )
+    parser.add_argument(
+        "--no-curve",
+        dest="curve",
+        action="store_false",
+        help="do not look how the best machine scales",
+    )
+    opts.add_batch(parser)
+    add_reliability(parser)
+    add_prices(parser)
+    opts.add_records(parser)
+    opts.add_report(parser)
+    opts.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    from plancast.cli.progress import progress_bar
+    from plancast.training.sizing import size
+
+    opts.check_outputs(report=options.report)
+    model = opts.load_model(options)
+    with progress_bar("machines") as progress:
+        sizing = size(
+            model,
+            options.cluster,
+            tokens=options.tokens,
+            samples=options.samples,
+            days=options.days,
+            budget=options.budget,
+            confidence=options.confidence,
+            batch=options.batch,
+            most_gpus=options.most_gpus,
+            curve=options.curve,
+            failures=options.failures,
+            checkpoints=options.checkpoints,
+            price=options.price,
+            pue=options.pue,
+            watts=options.watts,
+            dtype=options.dtype,
+            profile=options.profile,
+            session=opts.load_session(options),
+            progress=progress,
+            **opts.types_of(options),
+        )
+    opts.write_report(options, f"Machines for {model.name}", sizing)
+    if options.json:
+        opts.print_json(sizing.to_dict())
+    else:
+        opts.print_rich(sizing)
+    return 0 if sizing.best is not None else _NOTHING_DOES

@@ -1,0 +1,164 @@
+"""A good plan in a second: a ranking of few candidates, then a closer look at the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plancast.errors import InputError
+from plancast.forecast import Forecast
+from plancast.machine import Machine
+from plancast.model import Model
+from plancast.planning import rank, why_framework_cannot_run
+from plancast.ranking import Ranking
+
+_LOOKED_AT = 2  # of the first ranking
+_LARGE = 3e9  # parameters from which one sample keeps a GPU busy
+_FIXED = ("tp", "pp", "cp", "ep", "mb")
+
+
+class NoPlanFitsError(InputError):
+    """No candidate fits in memory."""
+
+
+def best_plan(
+    model: Model,
+    machine: Machine,
+    *,
+    batch: int,
+    profile: str,
+    like: str = "",
+    progress: Callable[[int, int], object] | None = None,
+    **how: Any,
+) -> Forecast:
+    """The fastest plan of a narrow space: parallel sizes first, then how stages are cut.
+
+    The first pass has no interleaved stages, ZeRO-1 where the framework has it (without stages
+    also 2 and 3), and few micro-batches; the second all chunk counts of the best
+    sizes found. `pc.rank` tries everything.
+
+    Args:
+      model: what is trained.
+      machine: where.
+      batch: samples per step.
+      profile: software profile.
+      like: a good plan on another number of hosts: its micro-batch is looked at first, with its tp,
+        half and twice that.
+      progress: of the first pass: called with plans done and in all.
+      how: other arguments of `pc.rank`.
+
+    Raises:
+      NoPlanFitsError: none fits in memory.
+    """
+    zero = "zero=1," if not why_framework_cannot_run(profile, "dp=8,zero=1") else ""
+    mb = _micro_batches(model)
+    if like:
+        near = _near(model, machine, like, zero, batch, profile, how)
+        if near is not None:
+            return near
+    first = _ranked(
+        model, machine, f"{zero}vpp=1,mb={mb},recompute=none|selective|full", batch, profile,
+        progress, how,
+    )  # fmt: skip
+    if not len(first):
+        least = f"mb={mb.split('|')[0]},vpp=1,recompute=full"
+        wider = _ranked(model, machine, least, batch, profile, None, how)
+        if not len(wider):
+            raise NoPlanFitsError(_why_none(wider, model, machine, batch))
+        first = wider
+    best = first[0]
+    # Without stages, sharding more than the optimizer costs little and leaves room.
+    sharded = f"pp=1,vpp=1,zero=2|3,mb={mb},recompute=none|selective|full"
+    flat = _ranked(model, machine, sharded, batch, profile, None, how)
+    if len(flat) and flat[0].iteration_time < best.iteration_time:
+        best = flat[0]
+    return _finer(model, machine, first, best, zero, batch, profile, how)
+
+
+def _near(
+    model: Model,
+    machine: Machine,
+    like: str,
+    zero: str,
+    batch: int,
+    profile: str,
+    how: dict[str, Any],
+) -> Forecast | None:
+    """The best of the plans like one; None: none fits."""
+    items = dict(item.partition("=")[::2] for item in like.split(","))
+    tp, mb = int(items.get("tp") or 1), items.get("mb") or "1"
+    widths = "|".join(str(width) for width in (tp // 2, tp, 2 * tp) if width)
+    near = f"tp={widths},mb={mb},vpp=1,recompute=none|selective|full"
+    first = _ranked(model, machine, f"{zero}{near}", batch, profile, None, how)
+    flat = _ranked(model, machine, f"pp=1,zero=2|3,{near}", batch, profile, None, how)
+    plans = sorted([*first, *flat], key=lambda plan: plan.iteration_time)
+    return _finer(model, machine, first, plans[0], zero, batch, profile, how) if plans else None
+
+
+def _finer(
+    model: Model,
+    machine: Machine,
+    first: Ranking,
+    best: Forecast,
+    zero: str,
+    batch: int,
+    profile: str,
+    how: dict[str, Any],
+) -> Forecast:
+    """The best sizes of a ranking with stages that are cut in chunks, if those are faster."""
+    for sizes in list(dict.fromkeys(_sizes(plan.strategy) for plan in first))[:_LOOKED_AT]:
+        if "pp=1," in sizes:
+            continue
+        finer = _ranked(
+            model, machine, f"{zero}{sizes},vpp=*,recompute=none|selective|full", batch, profile,
+            None, how,
+        )  # fmt: skip
+        if len(finer) and finer[0].iteration_time < best.iteration_time:
+            best = finer[0]
+    return best
+
+
+def _ranked(
+    model: Model,
+    machine: Machine,
+    space: str,
+    batch: int,
+    profile: str,
+    progress: Callable[[int, int], object] | None,
+    how: dict[str, Any],
+) -> Ranking:
+    return rank(
+        model, machine, batch=batch, space=space, top=8, profile=profile, progress=progress, **how
+    )
+
+
+def _sizes(strategy: str) -> str:
+    """The parallel sizes and the micro-batch of a short form, as a space.
+
+    >>> _sizes("dp=32,tp=4,sp,pp=8,zero=1,mb=1,recompute=none")
+    'tp=4,pp=8,mb=1'
+    """
+    items = dict(item.partition("=")[::2] for item in strategy.split(","))
+    sizes = {"tp": "1", "pp": "1", **{k: v for k, v in items.items() if k in _FIXED}}
+    return ",".join(f"{key}={sizes[key]}" for key in _FIXED if key in sizes)
+
+
+def _micro_batches(model: Model) -> str:
+    """Those that are tried: large ones of nets for vision, small ones of large models.
+
+    >>> _micro_batches(Model.preset("llama3-8b")), _micro_batches(Model.preset("resnet50"))
+    ('1|2', '8|32|128')
+    """
+    if model.seq <= 0:
+        return "8|32|128"
+    return "1|2" if model.parameters >= _LARGE else "1|4|16"
+
+
+def _why_none(ranking: Ranking, model: Model, machine: Machine, batch: int) -> str:
+    text = f"no plan of `{model.name}` at a batch of {batch:,} fits on {machine}."
+    nearest = ranking.nearest
+    if nearest is not None:
+        return f"{text} Nearest is {nearest['strategy']}: {nearest['advice']}"
+    reasons = sorted(ranking.excluded.items(), key=lambda item: -item[1])[:2]
+    why = "; ".join(f"{count:,} plans: {reason}" for reason, count in reasons)
+    return f"{text} {why}. Take other hosts or another batch." if why else text

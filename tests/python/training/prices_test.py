@@ -1,0 +1,70 @@
+"""Prices and powers have sources, and nothing is priced in silence."""
+
+from __future__ import annotations
+
+import plancast as pc
+import pytest
+from plancast.training.prices import KINDS, draw, quotes, rent, rent_if_known
+
+
+def test_every_quote_says_where_from_and_how_it_is_known():
+    presets, gpus = pc.Machine.presets(), set()
+    for preset in presets:
+        gpus.add(pc.Machine.preset(preset).gpu)
+    for quote in quotes():
+        assert quote.kind in KINDS
+        assert quote.of in gpus or quote.of in presets, quote
+        assert quote.source and quote.date and quote.usd > 0
+        assert quote.known in ("read", "recalled, not verified")
+    keys = [(quote.of, quote.kind) for quote in quotes()]
+    assert len(keys) == len(set(keys))
+
+
+def test_prices_of_gpus_are_those_of_the_catalogue():
+    # Else `rank --objective cost` and `train` would tell different prices.
+    known = {quote.of: quote.usd for quote in quotes() if quote.kind == "on-demand"}
+    for preset in pc.Machine.presets():
+        fields = pc.Machine.preset(preset).to_dict()["gpu"]
+        if fields["usd_per_hour"]:
+            assert known.get(fields["name"], fields["usd_per_hour"]) == fields["usd_per_hour"]
+
+
+def test_a_presets_own_price_goes_before_its_gpus():
+    assert rent(pc.Machine.preset("p5-h100")).usd_per_hour == pytest.approx(8 * 12.29)
+    assert rent(pc.Machine.preset("dgx-h100")).usd_per_hour == pytest.approx(8 * 3.5)
+
+
+def test_the_price_in_a_machine_file_goes_first():
+    machine = pc.Machine.from_yaml("preset: p5-h100\nhosts: 2\ngpu: {usd_per_hour: 2}")
+    assert rent(machine).usd_per_hour == pytest.approx(32.0)
+
+
+def test_mixed_machines_add_up():
+    machine = pc.Machine.preset("dgx-h100:2+dgx-a100-80g:1")
+    assert rent(machine).usd_per_hour == pytest.approx(16 * 3.5 + 8 * 1.9)
+    assert len(rent(machine).quotes) == 2
+
+
+def test_no_price_is_said_with_what_there_is():
+    machine = pc.Machine.preset("gb200-nvl72")
+    with pytest.raises(
+        pc.InputError, match=r"no spot price of gb200-nvl72.*on-demand \$4.54.*--price"
+    ):
+        rent(machine, "spot")
+    why = rent_if_known(machine, "spot")
+    assert isinstance(why, str) and "no spot price" in why
+
+
+def test_hosts_draw_their_rated_power():
+    assert draw(pc.Machine.preset("dgx-h100:10")).kilowatts == pytest.approx(102.0)
+    assert draw(pc.Machine.preset("dgx-a100-80g:2")).kilowatts == pytest.approx(13.0, rel=0.001)
+
+
+def test_a_gpu_of_unknown_power_is_named():
+    machine = pc.Machine.from_yaml(
+        "preset: dgx-h100\ngpu: {name: new, memory_gb: 80, memory_gb_per_s: 3000, "
+        "bf16_tflops: 900, tdp_watts: 0}"
+    )
+    with pytest.raises(pc.InputError, match="power of a new is not known"):
+        draw(machine)
+    assert draw(machine, watts=900.0).kilowatts == pytest.approx(7.2)
