@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model, ModelBuilder
     from plancast.op_rules import Rule, rules
+    from plancast.planners.costs import AlphaBeta
+    from plancast.planners.intra_op import plan_intra_op
+    from plancast.planners.plan import Plan
     from plancast.planning import (
         predict,
         profiles,
@@ -65,6 +68,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Algorithm",
     "AlgorithmRun",
+    "AlphaBeta",
     "ChromeTrace",
     "CollectiveRow",
     "CollectiveTable",
@@ -83,6 +87,7 @@ __all__ = [
     "ModelBuilder",
     "NcclTrace",
     "ParetoFront",
+    "Plan",
     "Randomness",
     "Ranking",
     "Records",
@@ -102,6 +107,7 @@ __all__ = [
     "fits",
     "flows",
     "pareto_front",
+    "plan_intra_op",
     "predict",
     "predict_jobs",
     "product_grids",
@@ -120,6 +126,7 @@ __all__ = [
 _HOME = {
     "Algorithm": "communication.algorithms",
     "AlgorithmRun": "communication.algorithms",
+    "AlphaBeta": "planners.costs",
     "ChromeTrace": "communication.chrome",
     "CollectiveRow": "communication.collective_table",
     "CollectiveTable": "communication.collective_table",
@@ -138,6 +145,7 @@ _HOME = {
     "ModelBuilder": "model",
     "ParetoFront": "communication.synthesis",
     "NcclTrace": "communication.traces",
+    "Plan": "planners.plan",
     "Randomness": "randomness",
     "Ranking": "ranking",
     "Records": "records",
@@ -157,6 +165,7 @@ _HOME = {
     "fits": "fitting",
     "flows": "communication.flow_list",
     "pareto_front": "communication.synthesis",
+    "plan_intra_op": "planners.intra_op",
     "predict": "planning",
     "predict_jobs": "jobs",
     "product_grids": "product_grid",
