@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model, ModelBuilder
     from plancast.op_rules import Rule, rules
+    from plancast.planners.bisection import recursive_bisection
     from plancast.planners.costs import AlphaBeta
     from plancast.planners.intra_op import plan_intra_op
     from plancast.planners.plan import Plan
@@ -114,6 +115,7 @@ __all__ = [
     "profiles",
     "rank",
     "recompute_sets",
+    "recursive_bisection",
     "rules",
     "sensitivities",
     "synthesize",
@@ -172,6 +174,7 @@ _HOME = {
     "profiles": "planning",
     "rank": "planning",
     "recompute_sets": "planning",
+    "recursive_bisection": "planners.bisection",
     "rules": "op_rules",
     "sensitivities": "changes",
     "synthesize": "communication.synthesis",

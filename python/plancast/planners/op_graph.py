@@ -42,7 +42,7 @@ class Op:
     """One op: its node in the strategy tree, its rule, and the extent and model dim of each factor.
 
     `layer` is its place in a list of modules, -1 of ops outside; `count` the layers that are
-    planned alike as this one.
+    planned alike as this one. `shared` are arguments that are parameters of an op before.
     """
 
     module: str
@@ -54,6 +54,7 @@ class Op:
     dims: dict[str, str]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+    shared: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,10 @@ class _Maker:
         self._alike = alike
         self._ops: list[Op] = []
         self._edges: list[Edge] = []
-        # Of each module and tensor the first op that reads it, for ties.
-        self._users: dict[tuple[int, int], tuple[int, int]] = {}
+        # Of each module, layer and parameter the first op that reads it.
+        self._users: dict[tuple[int, int, int], tuple[int, int]] = {}
+        self._tied = {(second[0], second[1]) for _, second in spec["ties"]}
+        self._ties: list[Tie] = []
 
     def graph(self) -> OpGraph:
         # What is at each port: results of ops, and how often.
@@ -133,12 +136,15 @@ class _Maker:
                 ports = self._body(number, module, layer, 1, ports)
         if not self._ops:
             raise InputError(f"`{self._spec['name']}` has no ops to plan.")
-        ties = []
         for first, second in self._spec["ties"]:
-            places = [self._users.get((place[0], place[1])) for place in (first, second)]
-            if places[0] is not None and places[1] is not None:
-                ties.append(Tie(*places[0], *places[1]))
-        return OpGraph(tuple(self._ops), tuple(self._edges), tuple(ties), lists)
+            one, other = (self._first_user(place[0], place[1]) for place in (first, second))
+            if one is not None and other is not None:
+                self._ties.append(Tie(*one, *other))
+        return OpGraph(tuple(self._ops), tuple(self._edges), tuple(self._ties), lists)
+
+    def _first_user(self, number: int, tensor: int) -> tuple[int, int] | None:
+        keys = [key for key in self._users if key[0] == number and key[2] == tensor]
+        return self._users[min(keys)] if keys else None
 
     def _body(
         self,
@@ -156,8 +162,14 @@ class _Maker:
         reads: list[tuple[int, int, int]] = []
         for op in module["ops"]:
             index = len(self._ops)
+            shared = set()
             for into, tensor in enumerate(op["inputs"]):
-                self._users.setdefault((number, tensor), (index, into))
+                if values[tensor].kind == "parameter":
+                    user = self._users.setdefault((number, layer, tensor), (index, into))
+                    if user != (index, into):
+                        self._ties.append(Tie(*user, index, into))
+                    if user != (index, into) or (number, tensor) in self._tied:
+                        shared.add(into)
                 if tensor in entered:
                     reads.append((tensor, index, into))
                 for writer, out, times in made.get(tensor, []):
@@ -166,7 +178,7 @@ class _Maker:
                     self._edges.append(Edge(writer, out, index, into, often))
             for out, tensor in enumerate(op["outputs"]):
                 made[tensor] = [(index, out, 1)]
-            self._ops.append(self._op(module["path"], op, layer, count, values))
+            self._ops.append(self._op(module["path"], op, layer, count, values, frozenset(shared)))
         left = [made.get(tensor, []) for tensor in module["out_ports"]]
         if count > 1:
             for tensor, reader, into in reads:
@@ -180,7 +192,15 @@ class _Maker:
         element = _BYTES.get(tensor["dtype"], self._element)
         return Value(tensor["name"], sizes, element, tensor["kind"])
 
-    def _op(self, path: str, op: dict[str, Any], layer: int, count: int, values: list[Value]) -> Op:
+    def _op(
+        self,
+        path: str,
+        op: dict[str, Any],
+        layer: int,
+        count: int,
+        values: list[Value],
+        shared: frozenset[int],
+    ) -> Op:
         rule = op["rule"]
         dims = dict(zip(rule.factors, op["factor_dims"], strict=True))
         return Op(
@@ -193,6 +213,7 @@ class _Maker:
             dims,
             tuple(values[tensor] for tensor in op["inputs"]),
             tuple(values[tensor] for tensor in op["outputs"]),
+            shared,
         )
 
 

@@ -142,8 +142,11 @@ class SplitProblem:
     def synchronise(self, index: int, choice: Choice) -> list[tuple[str, Step]]:
         """What parameters and their gradients owe, as (when, collective)."""
         out: list[tuple[str, Step]] = []
-        for value, given in zip(self._values[index][0], choice.gives, strict=True):
-            if value.kind != "parameter" or given is None:
+        shared = self.graph.ops[index].shared
+        for into, (value, given) in enumerate(
+            zip(self._values[index][0], choice.gives, strict=True)
+        ):
+            if value.kind != "parameter" or given is None or into in shared:
                 continue
             for axis in _partial(given, self.costs.mesh):
                 size = value.size / shards(_without(given, axis), self.costs.mesh)
@@ -179,8 +182,10 @@ class SplitProblem:
         mesh = self.costs.mesh
         total = 0.0
         arguments, results = self._values[index]
-        for value, read, given in zip(arguments, choice.reads, choice.gives, strict=True):
-            if value.kind != "parameter":
+        for into, (value, read, given) in enumerate(
+            zip(arguments, choice.reads, choice.gives, strict=True)
+        ):
+            if value.kind != "parameter" or into in self.graph.ops[index].shared:
                 continue
             own = value.size / shards(read, mesh)
             copies = math.prod(mesh[axis] for axis in _partial(given or (), mesh))

@@ -33,20 +33,22 @@ _NORM = """norm(x) -> (y) {
 
 
 def random_net(
-    rng: random.Random, ops: int, *, chain: bool = False, norms: bool = True
+    rng: random.Random, ops: int, *, chain: bool = False, products: bool = False
 ) -> pc.Model:
-    """Ops on matrices, each on a result of an op before it; most on the last one."""
+    """Ops on matrices, each on a result of an op before it, most on the last one; of a chain all
+    on the last one, and maybe only products.
+    """
     net = pc.Model.builder("random")
     module = net.module("net")
 
     def dim(name: str) -> str:
         return net.dim(name, 2 ** rng.randint(3, 9))
 
-    x = module.input("x", "batch", dim("d0"))
+    x = module.data("x", "batch", dim("d0")) if chain else module.input("x", "batch", dim("d0"))
     made = [x]
     for i in range(ops):
         x = made[-1] if chain or rng.random() < 0.7 else rng.choice(made)
-        kinds = ["product", "product", "wave", "row"] + (["norm"] if norms else [])
+        kinds = ["product"] if products else ["product", "product", "wave", "row", "norm"]
         twins = [] if chain else [y for y in made if y.dims == x.dims and y is not x]
         kind = rng.choice(kinds + ["plus"] * len(twins))
         if kind == "product":
@@ -60,4 +62,33 @@ def random_net(
             y = module.op(f"op{i}", {"wave": _WAVE, "norm": _NORM}[kind], x)
         made.append(y)
     module.output(made[-1])
+    return net.build()
+
+
+def lstm_chain(hidden: int, steps: int) -> pc.Model:
+    """One LSTM layer, unrolled: all steps share its weights."""
+    net = pc.Model.builder("lstm", inner=hidden, hidden=hidden, gates=4)
+    module = net.module("net")
+    wx, wh = (module.parameter(w, "gates", "hidden", "inner") for w in ("wx", "wh"))
+    biases = [module.parameter(b, "gates", "hidden") for b in ("bx", "bh")]
+    h, c = module.data("h", "batch", "inner"), module.data("c", "batch", "hidden")
+    for i in range(steps):
+        x = module.data(f"x{i}", "batch", "inner")
+        h, c = module.op(f"cell{i}", "lstm_cell", x, h, c, wx, wh, *biases)
+    module.output(h)
+    return net.build()
+
+
+def wide_block(channels: int, size: int) -> pc.Model:
+    """A residual block of two 3 x 3 convolutions over many channels (wide ResNet)."""
+    net = pc.Model.builder("wide", channels=channels, middle=channels, height=size, width=size)
+    window = net.dim("window", 3)
+    module = net.module("block")
+    x = module.data("x", "batch", "channels", "height", "width")
+    y = x
+    for i, (into, out) in enumerate((("channels", "middle"), ("middle", "channels"))):
+        w = module.parameter(f"w{i}", out, into, window, window)
+        y = module.op(f"conv{i}", "conv2d(pad=1)", y, w, dims={"i": "height", "j": "width"})
+        y = module.op(f"relu{i}", "relu_nd", y)
+    module.output(module.op("add", "add", y, x))
     return net.build()
