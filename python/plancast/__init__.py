@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model, ModelBuilder
     from plancast.op_rules import Rule, rules
+    from plancast.planners.auto_config import auto_config
     from plancast.planners.bisection import recursive_bisection
     from plancast.planners.costs import AlphaBeta
     from plancast.planners.intra_op import plan_intra_op
@@ -101,6 +102,7 @@ __all__ = [
     "Topology",
     "TrainingJob",
     "WhatIf",
+    "auto_config",
     "collective",
     "compare",
     "execution_graph",
@@ -160,6 +162,7 @@ _HOME = {
     "Topology": "communication.nccl",
     "TrainingJob": "jobs",
     "WhatIf": "changes",
+    "auto_config": "planners.auto_config",
     "collective": "communication.collective_table",
     "compare": "comparison",
     "execution_graph": "compiled",
