@@ -21,6 +21,7 @@ from plancast.cli import (
     compile,
     export,
     import_,
+    plan,
     predict,
     profile,
     rank,
@@ -34,6 +35,7 @@ from plancast.cli.interrupt import status_of, stops_at_once
 _SUBCOMMANDS = (
     predict,
     rank,
+    plan,
     compare,
     validate,
     compile,

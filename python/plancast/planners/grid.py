@@ -1,0 +1,61 @@
+"""The best plan of the grid that `rank` tries, as a plan like those of the other planners."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plancast.checked import checked
+from plancast.errors import InputError
+from plancast.planners.plan import Plan
+from plancast.planning import DEFAULT_PROFILE, rank
+from plancast.strategy import Strategy
+
+if TYPE_CHECKING:
+    from plancast.machine import Machine
+    from plancast.model import Model
+    from plancast.session import Session
+
+
+@checked
+def best_of_grid(
+    model: Model,
+    machine: Machine,
+    *,
+    batch: int,
+    space: str = "",
+    dtype: str = "bf16",
+    profile: str = DEFAULT_PROFILE,
+    session: Session | None = None,
+) -> Plan:
+    """The fastest plan that fits, of all that `rank` tries.
+
+    Args:
+      model: what is trained.
+      machine: where.
+      batch: global batch, samples per step.
+      space: which plans, as `rank` takes it.
+      dtype: matmul precision.
+      profile: how the framework runs.
+      session: shared memo of the forecasts.
+
+    Raises:
+      InputError: no plan of the space fits.
+    """
+    ranking = rank(
+        model,
+        machine,
+        batch=batch,
+        space=space,
+        top=1,
+        dtype=dtype,
+        profile=profile,
+        session=session,
+    )
+    if not len(ranking):
+        raise InputError(
+            f"none of {ranking.evaluated} plans fits on {machine}. Take more devices, or name a "
+            "space with `recompute=full` and `offload`."
+        )
+    best = ranking[0]
+    details = {"evaluated": ranking.evaluated, "space": ranking.space}
+    return Plan("grid", Strategy.parse(best.strategy), best.iteration_time, "s", best, details)
