@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from plancast.planners.auto_config import auto_config
     from plancast.planners.bisection import recursive_bisection
     from plancast.planners.costs import AlphaBeta
+    from plancast.planners.inter_op import plan_inter_op
     from plancast.planners.intra_op import plan_intra_op
     from plancast.planners.plan import Plan
     from plancast.planning import (
@@ -110,6 +111,7 @@ __all__ = [
     "fits",
     "flows",
     "pareto_front",
+    "plan_inter_op",
     "plan_intra_op",
     "predict",
     "predict_jobs",
@@ -170,6 +172,7 @@ _HOME = {
     "fits": "fitting",
     "flows": "communication.flow_list",
     "pareto_front": "communication.synthesis",
+    "plan_inter_op": "planners.inter_op",
     "plan_intra_op": "planners.intra_op",
     "predict": "planning",
     "predict_jobs": "jobs",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 METHODS = {
     "grid": ("the best plan that `plancast rank` finds", ("space",)),
     "intra-op": ("splits of every op, as an integer program (Alpa)", ("mesh", "zero", "accum")),
+    "inter-op": ("stages with meshes of their own, by dynamic programme (Alpa)", ("samples",)),
     "bisection": ("devices cut into halves again and again (Tofu)", ("accum",)),
     "auto-config": ("depth and micro-batch of a pipeline (Varuna)", ("sizes", "recompute")),
 }
@@ -47,6 +48,12 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--sizes", type=_sizes, metavar="N,N", help="of auto-config: micro-batches to try"
+    )
+    parser.add_argument(
+        "--samples",
+        type=_sizes,
+        metavar="N,N",
+        help="of inter-op: micro-batches to try, samples on all ranks of dp together",
     )
     parser.add_argument(
         "--recompute", metavar="WHAT", help="of auto-config: what runs again (default full)"
@@ -98,6 +105,10 @@ def _plan(
         from plancast.planners.intra_op import plan_intra_op
 
         return plan_intra_op(model, machine, **common, **asked)
+    if method == "inter-op":
+        from plancast.planners.inter_op import plan_inter_op
+
+        return plan_inter_op(model, machine, **common, **asked)
     if method == "bisection":
         from plancast.planners.bisection import recursive_bisection
 

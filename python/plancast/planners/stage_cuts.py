@@ -107,6 +107,11 @@ def cut_stages(
 Times = NDArray[np.float64]
 
 
+def _fastest(found: Sequence[StageOption], flight: int, memory: float) -> StageOption | None:
+    fit = [option for option in found if option.held + flight * option.kept <= memory]
+    return min(fit, key=lambda option: option.seconds, default=None)
+
+
 class _Table:
     """Times of all stages, by interval and devices: [stages from here to the end, devices left]."""
 
@@ -123,21 +128,26 @@ class _Table:
         self.units, self.devices, self.most = units, devices, most
         self.times: dict[tuple[int, int, int], Times] = {}
         self.fastest: dict[tuple[int, int, int, int, int], StageOption] = {}
+        self._of_interval: dict[tuple[int, int], list[int]] = {}
+        # What is the same list for several places is looked through once.
+        known: dict[int, tuple[Sequence[StageOption], list[StageOption | None]]] = {}
         for first in range(units):
             for last in range(first + 1, units + 1):
                 for size in {size for size in sizes if size <= devices}:
                     times = np.full((most + 1, devices + 1), math.inf)
                     for left in range(size, devices + 1):
                         found = options(first, last, devices - left, size)
-                        for stages in range(1, most + 1):
-                            flight = min(stages, micro_batches)
-                            fit = [o for o in found if o.held + flight * o.kept <= memory]
-                            if fit:
-                                option = min(fit, key=lambda o: o.seconds)
+                        if id(found) not in known:
+                            flights = [min(n, micro_batches) for n in range(most + 1)]
+                            fastest = [_fastest(found, flight, memory) for flight in flights]
+                            known[id(found)] = found, fastest
+                        for stages, option in enumerate(known[id(found)][1]):
+                            if option is not None and stages > 0:
                                 times[stages, left] = option.seconds
                                 self.fastest[first, last, size, stages, left] = option
                     if np.any(np.isfinite(times)):
                         self.times[first, last, size] = times
+                        self._of_interval.setdefault((first, last), []).append(size)
 
     def bounds(self) -> list[float]:
         """All times that the longest stage may have, ascending."""
@@ -182,7 +192,7 @@ class _Table:
         return out
 
     def _sizes(self, first: int, last: int) -> list[int]:
-        return [size for a, b, size in self.times if (a, b) == (first, last)]
+        return self._of_interval.get((first, last), [])
 
 
 def _shifted(least: Times, size: int, devices: int) -> Times:

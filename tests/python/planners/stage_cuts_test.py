@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Iterator
@@ -45,6 +46,19 @@ def best_of_all(
     return best
 
 
+def find_stages(
+    units: int, devices: int, sizes: list[int], options: dict, batches: int, memory: float
+) -> list[Stage]:
+    return cut_stages(
+        units,
+        devices,
+        sizes,
+        lambda *place: options[place],
+        micro_batches=batches,
+        memory=memory,
+    )
+
+
 def test_of_five_hundred_instances_the_best_is_found_and_fits() -> None:
     rng = random.Random(SEED)
     unfit = bound = 0
@@ -70,16 +84,7 @@ def test_of_five_hundred_instances_the_best_is_found_and_fits() -> None:
         }
         best = best_of_all(units, devices, sizes, options, batches, memory)
 
-        def find(limit: float) -> list[Stage]:
-            return cut_stages(
-                units,
-                devices,
-                sizes,
-                lambda *place: options[place],
-                micro_batches=batches,
-                memory=limit,
-            )
-
+        find = functools.partial(find_stages, units, devices, sizes, options, batches)
         if math.isinf(best):
             unfit += 1
             with pytest.raises(pc.InputError, match="no way to cut"):
