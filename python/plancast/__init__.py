@@ -49,8 +49,10 @@ if TYPE_CHECKING:
     from plancast.planners.auto_config import auto_config
     from plancast.planners.bisection import recursive_bisection
     from plancast.planners.costs import AlphaBeta
+    from plancast.planners.grid import best_of_grid
     from plancast.planners.inter_op import plan_inter_op
     from plancast.planners.intra_op import plan_intra_op
+    from plancast.planners.local_search import local_search
     from plancast.planners.plan import Plan
     from plancast.planning import (
         predict,
@@ -104,12 +106,14 @@ __all__ = [
     "TrainingJob",
     "WhatIf",
     "auto_config",
+    "best_of_grid",
     "collective",
     "compare",
     "execution_graph",
     "find_schedule",
     "fits",
     "flows",
+    "local_search",
     "pareto_front",
     "plan_inter_op",
     "plan_intra_op",
@@ -165,12 +169,14 @@ _HOME = {
     "TrainingJob": "jobs",
     "WhatIf": "changes",
     "auto_config": "planners.auto_config",
+    "best_of_grid": "planners.grid",
     "collective": "communication.collective_table",
     "compare": "comparison",
     "execution_graph": "compiled",
     "find_schedule": "found_schedule",
     "fits": "fitting",
     "flows": "communication.flow_list",
+    "local_search": "planners.local_search",
     "pareto_front": "communication.synthesis",
     "plan_inter_op": "planners.inter_op",
     "plan_intra_op": "planners.intra_op",

@@ -20,6 +20,7 @@ METHODS = {
     "inter-op": ("stages with meshes of their own, by dynamic programme (Alpa)", ("samples",)),
     "bisection": ("devices cut into halves again and again (Tofu)", ("accum",)),
     "auto-config": ("depth and micro-batch of a pipeline (Varuna)", ("sizes", "recompute")),
+    "local-search": ("small changes of a tree", ("start", "space", "forecasts", "seed")),
 }
 NOTHING_FITS = 3
 
@@ -59,6 +60,17 @@ def add_parser(commands: Any) -> None:
         "--recompute", metavar="WHAT", help="of auto-config: what runs again (default full)"
     )
     parser.add_argument("--space", metavar="SPACE", help="of grid: which plans, as for rank")
+    parser.add_argument(
+        "--start",
+        metavar="STRATEGY",
+        help="of local-search: where it begins (default: of the grid)",
+    )
+    parser.add_argument(
+        "--forecasts", type=opts.positive, metavar="N", help="of local-search: trees to try"
+    )
+    parser.add_argument(
+        "--seed", type=opts.positive, metavar="N", help="of local-search: which walk (default 0)"
+    )
     parser.add_argument("--out", metavar="FILE", help="write the tree to a .yaml file, too")
     opts.add_json(parser)
     parser.set_defaults(run=run)
@@ -117,6 +129,13 @@ def _plan(
         from plancast.planners.auto_config import auto_config
 
         return auto_config(model, machine, **common, **asked)
+    if method == "local-search":
+        from plancast.planners.local_search import local_search
+        from plancast.strategy import Strategy
+
+        if "start" in asked:
+            asked = {**asked, "start": Strategy.open(asked["start"])}
+        return local_search(model, machine, **common, **asked)
     from plancast.planners.grid import best_of_grid
 
     return best_of_grid(model, machine, **common, **asked)

@@ -33,7 +33,8 @@ def best_of_grid(
       model: what is trained.
       machine: where.
       batch: global batch, samples per step.
-      space: which plans, as `rank` takes it.
+      space: which plans, as `rank` takes it; by default `rank`'s own, of nets without sequences
+        with all micro-batches.
       dtype: matmul precision.
       profile: how the framework runs.
       session: shared memo of the forecasts.
@@ -41,6 +42,8 @@ def best_of_grid(
     Raises:
       InputError: no plan of the space fits.
     """
+    if not space and model.seq == 0:
+        space = "mb=*"
     ranking = rank(
         model,
         machine,
