@@ -144,7 +144,8 @@ def _plan(
 def _facts(plan: Plan) -> list[str]:
     from plancast.textual import duration, gib
 
-    what = f"{plan.objective:.6g} {plan.unit}".rstrip()
+    count = f"{plan.objective:,.0f}" if plan.unit == "bytes" else f"{plan.objective:.6g}"
+    what = f"{count} {plan.unit}".rstrip()
     lines = [f"method {plan.method}: its objective is {what}"]
     forecast = plan.forecast
     if forecast is not None:

@@ -55,9 +55,10 @@ def best_of_grid(
         session=session,
     )
     if not len(ranking):
+        most = max(ranking.excluded.items(), key=lambda item: item[1], default=("no plan", 0))
         raise InputError(
-            f"none of {ranking.evaluated} plans fits on {machine}. Take more devices, or name a "
-            "space with `recompute=full` and `offload`."
+            f"no plan of the space fits on {machine}; of most, {most[1]}, it says: {most[0]}. Take "
+            "more devices or another --space, or a method that cuts single ops."
         )
     best = ranking[0]
     details = {"evaluated": ranking.evaluated, "space": ranking.space}

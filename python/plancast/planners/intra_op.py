@@ -152,7 +152,7 @@ def _on_mesh(
     for attempt in range(_TRIES):
         problem = SplitProblem.of(graph, costs, rules)
         chosen = solve(problem.assignment)
-        strategy = _strategy(graph, problem, chosen, batch // accum)
+        strategy = strategy_of(problem, chosen, batch // accum)
         forecast = None
         if machine is not None and math.prod(costs.mesh) == machine.devices:
             forecast = predict(model, machine, strategy, batch=batch, **asked)
@@ -197,10 +197,9 @@ def _splits(
     return out
 
 
-def _strategy(
-    graph: OpGraph, problem: SplitProblem, chosen: Sequence[int], samples: int
-) -> Strategy:
-    mesh = problem.costs.mesh
+def strategy_of(problem: SplitProblem, chosen: Sequence[int], samples: int) -> Strategy:
+    """The tree of a choice for every op; `samples` are a micro-batch of all ranks."""
+    graph, mesh = problem.graph, problem.costs.mesh
     cuts = [options[a].cut for options, a in zip(problem.options, chosen, strict=True)]
     names = axis_names(graph, cuts, mesh)
     words = [
@@ -213,7 +212,7 @@ def _strategy(
         raise InputError(f"{samples} samples on dp={dp}: choose a batch that {dp} divides.")
     root = [f"dp={dp}"] + ([f"tp={ranks['tp']}"] if "tp" in ranks else [])
     if names == ("tp", "dp"):
-        root.append("order=dp-tp")
+        root.append("order=dp-tp-pp")  # fastest first
     if problem.rules.zero:
         root.append(f"zero={problem.rules.zero}")
     order = [name for name in names if ranks[name] > 1]

@@ -80,12 +80,16 @@ class Tie:
 
 @dataclass(frozen=True)
 class OpGraph:
-    """Ops in execution order and the edges between them; layers of each list."""
+    """Ops in execution order and the edges between them; layers of each list.
+
+    `results` are those that the model leaves, as (op, result).
+    """
 
     ops: tuple[Op, ...]
     edges: tuple[Edge, ...]
     ties: tuple[Tie, ...]
     lists: dict[str, int]
+    results: frozenset[tuple[int, int]] = frozenset()
 
 
 def op_graph(
@@ -140,7 +144,9 @@ class _Maker:
             one, other = (self._first_user(place[0], place[1]) for place in (first, second))
             if one is not None and other is not None:
                 self._ties.append(Tie(*one, *other))
-        return OpGraph(tuple(self._ops), tuple(self._edges), tuple(self._ties), lists)
+        results = frozenset((op, out) for port in ports for op, out, _ in port)
+        ops, edges, ties = tuple(self._ops), tuple(self._edges), tuple(self._ties)
+        return OpGraph(ops, edges, ties, lists, results)
 
     def _first_user(self, number: int, tensor: int) -> tuple[int, int] | None:
         keys = [key for key in self._users if key[0] == number and key[2] == tensor]

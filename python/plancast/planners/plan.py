@@ -47,4 +47,9 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        return self.strategy.to_yaml()
+        """The tree in YAML, as `Strategy.from_yaml` reads it."""
+        import yaml
+
+        tree = {key: value for key, value in self.strategy.to_dict().items() if value}
+        text: str = yaml.safe_dump(tree, sort_keys=False, default_flow_style=None)
+        return text

@@ -159,6 +159,20 @@ class SplitProblem:
                     out.append((when, Step("all_gather", axis, size)))
         return out
 
+    def inside(self, index: int, choice: Choice) -> tuple[Step, ...]:
+        """What an op reduces by itself: statistics, and sums that leave the model."""
+        mesh = self.costs.mesh
+        out = choice.inside
+        for number, (value, written) in enumerate(
+            zip(self._values[index][1], choice.writes, strict=True)
+        ):
+            if (index, number) in self.graph.results and _partial(written, mesh):
+                whole = (REPLICATE,) * len(mesh)
+                sums = tuple(p if p.kind == "partial" else REPLICATE for p in written)
+                size = value.size / shards(written, mesh)
+                out += steps(sums, whole, (1,), size, mesh)
+        return out
+
     def parts(self, index: int, choice: Choice) -> dict[str, float]:
         """What a choice costs by itself, one layer."""
         costs = self.costs
@@ -169,7 +183,7 @@ class SplitProblem:
         )
         return {
             "compute": costs.compute(choice.product_flops, choice.other_flops, choice.moved),
-            "inside ops": math.fsum(step.cost(costs) for step in choice.inside),
+            "inside ops": math.fsum(step.cost(costs) for step in self.inside(index, choice)),
             "parameters": math.fsum(
                 step.cost(costs) for _, step in self.synchronise(index, choice)
             ),
@@ -205,7 +219,7 @@ class SplitProblem:
                 out[name] += op.count * cost
         between = 0.0
         for edge in self.graph.edges:
-            for step in self._between(edge, chosen):
+            for step in self.between(edge, chosen):
                 between += edge.count * step.cost(self.costs)
         return {**out, "relayouts": between}
 
@@ -217,18 +231,18 @@ class SplitProblem:
         moments = set()
         for index, (op, a) in enumerate(zip(self.graph.ops, chosen, strict=True)):
             choice = self.options[index][a]
-            out.update({step.kind: 0 for step in choice.inside})
-            for step in choice.inside:
+            for step in self.inside(index, choice):
                 out[step.kind] += op.count
             moments |= {(when, s.kind, s.axis) for when, s in self.synchronise(index, choice)}
         for _, kind, _ in moments:
             out[kind] += 1
         for edge in self.graph.edges:
-            for step in self._between(edge, chosen):
+            for step in self.between(edge, chosen):
                 out[step.kind] += edge.count
         return {kind: out[kind] for kind in sorted(out) if out[kind]}
 
-    def _between(self, edge: Edge, chosen: Sequence[int]) -> tuple[Step, ...]:
+    def between(self, edge: Edge, chosen: Sequence[int]) -> tuple[Step, ...]:
+        """The collectives on an edge under an assignment."""
         writer = self.options[edge.writer][chosen[edge.writer]]
         return self.relayout(edge, writer, self.options[edge.reader][chosen[edge.reader]])
 

@@ -59,6 +59,8 @@ class Everything:
         op, total = self.graph.ops[index], 0.0
         for level, (choice, before) in enumerate(way):
             total += 2**level * sum(2 * step.size for step in choice.inside)
+            if (index, 0) in self.graph.results and choice.writes[0][0].kind == "partial":
+                total += 2**level * 2 * left(op, 0, before, result=True)
             for into, given in enumerate(choice.gives):
                 if op.inputs[into].kind == "parameter" and given and given[0].kind == "partial":
                     total += 2**level * 2 * left(op, into, before)

@@ -44,7 +44,7 @@ def random_net(
     def dim(name: str) -> str:
         return net.dim(name, 2 ** rng.randint(3, 9))
 
-    x = module.data("x", "batch", dim("d0")) if chain else module.input("x", "batch", dim("d0"))
+    x = module.data("x", "batch", dim("d0"))
     made = [x]
     for i in range(ops):
         x = made[-1] if chain or rng.random() < 0.7 else rng.choice(made)
