@@ -69,7 +69,7 @@ def add_parser(commands: Any) -> None:
         "--forecasts", type=opts.positive, metavar="N", help="of local-search: trees to try"
     )
     parser.add_argument(
-        "--seed", type=opts.positive, metavar="N", help="of local-search: which walk (default 0)"
+        "--seed", type=int, metavar="N", help="of local-search: which walk (default 0)"
     )
     parser.add_argument("--out", metavar="FILE", help="write the tree to a .yaml file, too")
     opts.add_json(parser)

@@ -184,7 +184,8 @@ def solve_integer_program(problem: Assignment, *, seconds: float = _SECONDS) -> 
         least = sum(float(np.min(memory)) for memory in problem.memory)
         raise InputError(
             f"no choice of splits is within the memory limit of {problem.limit / 2**30:.3g} GiB; "
-            f"the least that all ops together need is {least / 2**30:.3g} GiB. Take more devices."
+            f"the least that all ops together need is {least / 2**30:.3g} GiB. Take more devices, "
+            "more micro-batches (accum) or a higher zero."
         )
     values = np.array(solver.getSolution().col_value)
     return [int(np.argmax(values[begin:end])) for begin, end in itertools.pairwise(starts)]

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from plancast import _core
+from plancast.checked import checked
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class MeshCosts(Protocol):
         """A stored tensor of which every device has a copy."""
 
 
+@checked
 @dataclass(frozen=True)
 class AlphaBeta:
     """Alpa's prices of a mesh (OSDI'22, its `cluster_env`): per axis a latency and a cost a byte.

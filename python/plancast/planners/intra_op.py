@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from plancast.model import Model
     from plancast.session import Session
 
-_TRIES = 4
+_TRIES = 3
+# Above the least memory that any choice needs, so that there is a choice.
+_MORE = 1.02
 
 
 @checked
@@ -95,7 +97,15 @@ def plan_intra_op(
             prices = MachineMesh(machine, shape, dtype)
         try:
             found = _on_mesh(
-                model, machine, prices, batch, accum, Rules(zero, limit), not each_layer, asked
+                model,
+                machine,
+                prices,
+                batch,
+                accum,
+                Rules(zero, limit),
+                memory_limit is not None,
+                not each_layer,
+                asked,
             )
         except InputError as error:
             failed = error
@@ -139,6 +149,7 @@ def _on_mesh(
     batch: int,
     accum: int,
     rules: Rules,
+    given: bool,
     alike: bool,
     asked: dict[str, Any],
 ) -> Plan:
@@ -149,25 +160,39 @@ def _on_mesh(
         replicas=math.gcd(batch // accum, math.prod(costs.mesh)),
         alike=alike,
     )
-    for attempt in range(_TRIES):
-        problem = SplitProblem.of(graph, costs, rules)
-        chosen = solve(problem.assignment)
-        strategy = strategy_of(problem, chosen, batch // accum)
-        forecast = None
-        if machine is not None and math.prod(costs.mesh) == machine.devices:
+    problem = SplitProblem.of(graph, costs, rules)
+    samples = batch // accum
+    checked = machine is not None and math.prod(costs.mesh) == machine.devices
+    if checked and not given:
+        # The estimate counts every result, the executor what is kept: let it decide.
+        least = sum(float(min(memory)) for memory in problem.assignment.memory)
+        problem.assignment.limit = max(rules.limit, least * _MORE)
+    chosen, forecast = solve(problem.assignment), None
+    strategy = strategy_of(problem, chosen, samples)
+    if checked and machine is not None:
+        forecast = predict(model, machine, strategy, batch=batch, **asked)
+        for _ in range(_TRIES):
+            if forecast.fits:
+                break
+            # Ask for as much less as the executor has too much.
+            over = forecast.peak_memory / forecast.memory_capacity
+            problem.assignment.limit = problem.assignment.memory_of(chosen) / over * 0.98
+            try:
+                chosen = solve(problem.assignment)
+            except InputError:
+                break
+            strategy = strategy_of(problem, chosen, samples)
             forecast = predict(model, machine, strategy, batch=batch, **asked)
-        if forecast is None or forecast.fits or attempt == _TRIES - 1:
-            break
-        # The executor keeps more than the estimate: ask for as much less.
-        over = forecast.peak_memory / forecast.memory_capacity
-        rules = Rules(rules.zero, problem.assignment.memory_of(chosen) / over * 0.98)
     parts = problem.parts_of(chosen)
     penalty = costs.replicate()
     if penalty and parts["replication penalty"]:
         parts["replication penalty"] += penalty  # the optimizer's count of steps
     remarks = []
     if forecast is not None and not forecast.fits:
-        remarks.append("The executor finds no room for this plan; the estimate of memory is lower.")
+        remarks.append(
+            f"This needs {forecast.peak_memory / 2**30:.3g} GiB of a device, and nothing that "
+            "needs less was found. Take more devices, more micro-batches (accum) or a higher zero."
+        )
     return Plan(
         "intra-op",
         strategy,

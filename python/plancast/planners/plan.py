@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from plancast.strategy import Strategy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """A strategy that a planner found, its own objective, and the forecast of the executor.
 
@@ -45,6 +45,12 @@ class Plan:
             "remarks": list(self.remarks),
             "forecast": None if self.forecast is None else self.forecast.to_dict(),
         }
+
+    def __repr__(self) -> str:
+        from plancast.textual import duration
+
+        time = "no forecast" if self.forecast is None else duration(self.iteration_time)
+        return f"<Plan by {self.method}: {self.strategy!r}, {time}>"
 
     def __str__(self) -> str:
         """The tree in YAML, as `Strategy.from_yaml` reads it."""
