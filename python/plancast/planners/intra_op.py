@@ -236,7 +236,7 @@ def strategy_of(problem: SplitProblem, chosen: Sequence[int], samples: int) -> S
     if samples % dp:
         raise InputError(f"{samples} samples on dp={dp}: choose a batch that {dp} divides.")
     root = [f"dp={dp}"] + ([f"tp={ranks['tp']}"] if "tp" in ranks else [])
-    if names == ("tp", "dp"):
+    if names == ("tp", "dp") and 1 not in mesh:
         root.append("order=dp-tp-pp")  # fastest first
     if problem.rules.zero:
         root.append(f"zero={problem.rules.zero}")

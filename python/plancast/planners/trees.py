@@ -23,7 +23,7 @@ def word(op: Op, factor: str) -> str:
 def axis_names(graph: OpGraph, cuts: Sequence[Cut], mesh: tuple[int, ...]) -> tuple[str, ...]:
     """`dp` for the axis along which most ops cut the batch, `tp` for the other.
 
-    Of one axis alone the batch decides; of two the outer one is `dp` unless only the inner
+    Of one axis with ranks the batch alone decides; of two the outer one is `dp` unless the inner
     one cuts it more.
     """
     counts = [
@@ -34,9 +34,12 @@ def axis_names(graph: OpGraph, cuts: Sequence[Cut], mesh: tuple[int, ...]) -> tu
         )
         for axis in range(len(mesh))
     ]
-    if len(mesh) == 1:
-        most = sum(op.count for op in graph.ops)
-        return ("dp",) if 2 * counts[0] > most else ("tp",)
+    real = [axis for axis, ranks in enumerate(mesh) if ranks > 1]
+    if len(mesh) == 1 or len(real) == 1:
+        axis = real[0] if real else 0
+        by_samples = 2 * counts[axis] > sum(op.count for op in graph.ops)
+        names = ("dp", "tp") if by_samples == (axis == 0) else ("tp", "dp")
+        return names[: len(mesh)]
     return ("tp", "dp") if counts[1] > counts[0] else ("dp", "tp")
 
 

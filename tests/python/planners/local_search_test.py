@@ -6,6 +6,7 @@ import random
 
 import plancast as pc
 import pytest
+from nets import stack
 from plancast.planners.moves import Moves
 
 FOUR = pc.Machine.preset("dgx-a100-80g:1x4")
@@ -46,6 +47,28 @@ def test_what_the_session_remembers_changes_no_digit() -> None:
     assert found.iteration_time == again.iteration_time
     same = pc.local_search(model, FOUR, batch=16, start="dp=2,tp=2,mb=2", forecasts=60, seed=3)
     assert same.strategy == found.strategy
+
+
+def test_on_a_thousand_moves_a_shared_session_changes_no_digit() -> None:
+    """What is re-used of earlier trees gives what a simulation from nothing gives."""
+    model = stack(3)
+    moves, shared = Moves(model, random.Random(1000)), pc.Session()
+    tree: dict = {"plan": "dp=2,tp=2,mb=2"}
+    legal = 0
+    for number in range(1000):
+        changed = moves.change(tree)
+        try:
+            strategy = pc.Strategy.from_dict(changed)
+            warm = pc.predict(model, FOUR, strategy, batch=16, session=shared)
+        except pc.InputError:
+            continue
+        cold = pc.predict(model, FOUR, strategy, batch=16)
+        assert warm.iteration_time == cold.iteration_time, number
+        assert warm.peak_memory == cold.peak_memory, number
+        legal += 1
+        # A walk without an aim, from the beginning now and then.
+        tree = {"plan": "dp=2,tp=2,mb=2"} if number % 20 == 19 else changed
+    assert legal > 500
 
 
 def test_a_change_is_of_one_thing() -> None:

@@ -92,3 +92,13 @@ def wide_block(channels: int, size: int) -> pc.Model:
         y = module.op(f"relu{i}", "relu_nd", y)
     module.output(module.op("add", "add", y, x))
     return net.build()
+
+
+def stack(layers: int) -> pc.Model:
+    """A list of pairs of linear layers."""
+    net = pc.Model.builder("stack", seq=8, hidden=64, ffn=256)
+    layer = net.module("layers", repeat=layers)
+    x = layer.input("x", "batch", "seq", "hidden")
+    h = layer.op("mlp.fc1", "linear", x, layer.parameter("w1", "ffn", "hidden"))
+    layer.output(layer.op("mlp.fc2", "linear", h, layer.parameter("w2", "hidden", "ffn")))
+    return net.build()

@@ -7,7 +7,7 @@ from collections import Counter
 
 import plancast as pc
 import pytest
-from nets import random_net
+from nets import random_net, stack
 from plancast.planners.costs import AlphaBeta
 from plancast.planners.intra_op import strategy_of
 from plancast.planners.op_graph import op_graph
@@ -82,12 +82,7 @@ def test_an_inner_axis_may_be_the_one_of_samples() -> None:
 
 
 def test_layers_that_are_told_alike_share_a_node() -> None:
-    net = pc.Model.builder("pairs", seq=8, hidden=64, ffn=256)
-    layer = net.module("layers", repeat=6)
-    x = layer.input("x", "batch", "seq", "hidden")
-    h = layer.op("mlp.fc1", "linear", x, layer.parameter("w1", "ffn", "hidden"))
-    layer.output(layer.op("mlp.fc2", "linear", h, layer.parameter("w2", "hidden", "ffn")))
-    graph = op_graph(net.build(), 64, "fp32", alike=False)
+    graph = op_graph(stack(6), 64, "fp32", alike=False)
     problem = SplitProblem.of(graph, AlphaBeta((4,)), Rules())
 
     def cut(module: str, layer: int, name: str) -> str | None:
