@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from plancast.session import Session
 
 _TRIES = 3
+# What a stage of ZeRO shards first; the rest follows.
+_HOMES = {1: "state", 2: "gradients", 3: "weights"}
 # Above the least memory that any choice needs, so that there is a choice.
 _MORE = 1.02
 
@@ -238,7 +240,17 @@ def strategy_of(problem: SplitProblem, chosen: Sequence[int], samples: int) -> S
     root = [f"dp={dp}"] + ([f"tp={ranks['tp']}"] if "tp" in ranks else [])
     if names == ("tp", "dp") and 1 not in mesh:
         root.append("order=dp-tp-pp")  # fastest first
+    homes: dict[str, dict[str, str]] = {}
     if problem.rules.zero:
-        root.append(f"zero={problem.rules.zero}")
+        # `zero` shards over dp alone; copies over other axes have a home of their own, but for
+        # weights that modules share, which have one over dp.
+        shared = problem.shared_over(chosen)
+        tied = {graph.ops[op].module for tie in graph.ties for op in (tie.first, tie.second)}
+        if any(names[axis] == "dp" for axes in shared.values() for axis in axes):
+            root.append(f"zero={problem.rules.zero}")
+        for module, axes in shared.items():
+            over = sorted(names[axis] for axis in axes)
+            if over != ["dp"] and module not in tied:
+                homes[module] = {_HOMES[problem.rules.zero]: f"shard({','.join(over)})"}
     order = [name for name in names if ranks[name] > 1]
-    return tree(graph, words, ",".join([*root, f"mb={samples // dp}"]), order)
+    return tree(graph, words, ",".join([*root, f"mb={samples // dp}"]), order, homes)

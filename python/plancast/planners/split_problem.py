@@ -159,6 +159,14 @@ class SplitProblem:
                     out.append((when, Step("all_gather", axis, size)))
         return out
 
+    def shared_over(self, chosen: Sequence[int]) -> dict[str, set[int]]:
+        """By module the axes over which parameters have copies whose gradients are summed."""
+        found: dict[str, set[int]] = {}
+        for index, (op, a) in enumerate(zip(self.graph.ops, chosen, strict=True)):
+            for _, step in self.synchronise(index, self.options[index][a]):
+                found.setdefault(op.module, set()).add(step.axis)
+        return found
+
     def inside(self, index: int, choice: Choice) -> tuple[Step, ...]:
         """What an op reduces by itself: statistics, and sums that leave the model."""
         mesh = self.costs.mesh

@@ -44,7 +44,11 @@ def axis_names(graph: OpGraph, cuts: Sequence[Cut], mesh: tuple[int, ...]) -> tu
 
 
 def tree(
-    graph: OpGraph, words: Sequence[Mapping[str, Words]], root: str, order: Sequence[str]
+    graph: OpGraph,
+    words: Sequence[Mapping[str, Words]],
+    root: str,
+    order: Sequence[str],
+    homes: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Strategy:
     """A tree that cuts every op as said.
 
@@ -53,6 +57,7 @@ def tree(
       words: per op and axis of the mesh the dims, or levels, that it cuts.
       root: the plan in the short form.
       order: axes as nodes list them.
+      homes: by module, where the plan's `zero` does not say it.
     """
     if all(_by_samples(op, said.get("dp")) for op, said in zip(graph.ops, words, strict=True)):
         order = [axis for axis in order if axis != "dp"]  # what the root says anyway
@@ -62,6 +67,9 @@ def tree(
         for name, way in ops.items():
             trie.at(name.split(".")).way = way
         trie.say(path, None, nodes)
+    for module, home in (homes or {}).items():
+        path = f"{module}.*" if module in graph.lists else module
+        nodes[path] = {**nodes.get(path, {}), "home": dict(home)}
     return Strategy.from_dict({"plan": root, "nodes": nodes} if nodes else {"plan": root})
 
 

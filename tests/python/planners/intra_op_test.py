@@ -173,3 +173,37 @@ def test_a_mesh_has_one_or_two_axes() -> None:
         AlphaBeta((2, 2, 2))
     with pytest.raises(pc.InputError, match="a number for each of the 2 axes"):
         AlphaBeta((2, 2), (1.0,))
+
+
+TINY = pc.Model.from_config(
+    name="tiny", layers=3, hidden=512, heads=8, ffn=2048, vocab=8192, seq=256
+)
+
+
+@pytest.mark.parametrize("zero", [1, 2, 3])
+@pytest.mark.parametrize("mesh", [[4], [2, 2]])
+def test_copies_over_any_axis_are_sharded(zero: int, mesh: list[int]) -> None:
+    """`zero` of a plan shards over dp alone; the tree says homes where tp has copies, too."""
+    plan = pc.plan_intra_op(TINY, MACHINE, batch=64, mesh=mesh, zero=zero)
+    graph = pc.execution_graph(TINY, MACHINE, plan.strategy, batch=64)
+    kinds = communication(graph)
+    assert kinds["reduce_scatter"] > 0 and kinds["all_gather"] > 0
+    held = sum(
+        size
+        for kind, size in graph.programs[0].bytes.items()
+        if kind in ("parameters", "gradients", "optimizer")
+    )
+    whole = pc.execution_graph(TINY, MACHINE, "dp=4,mb=16", batch=64).programs[0].bytes
+    # In 16 bits state in fp32 is 12 of 16 bytes, gradients and weights 2 each or more.
+    assert held < sum(whole[kind] for kind in ("parameters", "gradients", "optimizer")) * 0.6
+
+
+def test_shared_weights_keep_a_home_over_dp() -> None:
+    tied = pc.Model.from_config(
+        name="tied", layers=2, hidden=512, heads=8, ffn=2048, vocab=8192, seq=256,
+        tied_embeddings=True,
+    )  # fmt: skip
+    plan = pc.plan_intra_op(tied, MACHINE, batch=64, mesh=[2, 2], zero=1)
+    homes = {path for path, node in plan.strategy.to_dict()["nodes"].items() if "home" in node}
+    assert not {path for path in homes if path.startswith(("embedding", "head"))}
+    assert plan.forecast is not None and plan.forecast.fits
