@@ -15,6 +15,9 @@ bool IsPass(Phase phase) {
   return phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kWeight;
 }
 
+// Devices without a stage run nothing (`idle`).
+bool HasStage(const Program& program) { return !program.where.empty(); }
+
 int64_t StageOf(const Program& program) { return program.where.front().second; }
 
 // From the first to the last that a pass does, and where of a backward pass what runs again ends
@@ -77,6 +80,7 @@ class Measuring {
         span->again = std::max(span->again, slice.end_ps);
     });
     for (size_t c = 0; c < spans.size(); ++c) {
+      if (!HasStage(graph_.programs[result.classes[c].program])) continue;
       const int64_t stage = StageOf(graph_.programs[result.classes[c].program]);
       for (int64_t chunk = 0; chunk < measured_.times.chunks(); ++chunk) {
         TakeSpans(&spans[c][kPhases * chunk], placement_.At(stage, chunk));
@@ -88,6 +92,7 @@ class Measuring {
   void TakeMemory(const std::vector<ClassMemory>& memory) {
     for (size_t p = 0; p < graph_.programs.size(); ++p) {
       const Program& program = graph_.programs[p];
+      if (!HasStage(program)) continue;
       const int64_t stage = StageOf(program);
       const std::vector<PassMemory> kept = KeptBy(program);
       int64_t in_flight = 0;

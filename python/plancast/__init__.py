@@ -48,6 +48,14 @@ if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model, ModelBuilder
     from plancast.op_rules import Rule, rules
+    from plancast.planners.auto_config import auto_config
+    from plancast.planners.bisection import recursive_bisection
+    from plancast.planners.costs import AlphaBeta
+    from plancast.planners.grid import best_of_grid
+    from plancast.planners.inter_op import plan_inter_op
+    from plancast.planners.intra_op import plan_intra_op
+    from plancast.planners.local_search import local_search
+    from plancast.planners.plan import Plan
     from plancast.planning import (
         predict,
         profiles,
@@ -77,6 +85,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Algorithm",
     "AlgorithmRun",
+    "AlphaBeta",
     "Availability",
     "Checkpoints",
     "ChromeTrace",
@@ -100,6 +109,7 @@ __all__ = [
     "NcclTrace",
     "ParetoFront",
     "Phase",
+    "Plan",
     "Randomness",
     "Ranking",
     "Records",
@@ -116,6 +126,8 @@ __all__ = [
     "TrainingJob",
     "TrainingRun",
     "WhatIf",
+    "auto_config",
+    "best_of_grid",
     "collective",
     "compare",
     "execution_graph",
@@ -123,13 +135,17 @@ __all__ = [
     "fits",
     "flows",
     "learn",
+    "local_search",
     "pareto_front",
+    "plan_inter_op",
+    "plan_intra_op",
     "predict",
     "predict_jobs",
     "product_grids",
     "profiles",
     "rank",
     "recompute_sets",
+    "recursive_bisection",
     "rules",
     "sensitivities",
     "size",
@@ -147,6 +163,7 @@ _HOME = {
     "AlgorithmRun": "communication.algorithms",
     "Availability": "training.availability",
     "Checkpoints": "training.checkpoints",
+    "AlphaBeta": "planners.costs",
     "ChromeTrace": "communication.chrome",
     "CollectiveRow": "communication.collective_table",
     "CollectiveTable": "communication.collective_table",
@@ -168,6 +185,7 @@ _HOME = {
     "NcclTrace": "communication.traces",
     "ParetoFront": "communication.synthesis",
     "Phase": "training.phases",
+    "Plan": "planners.plan",
     "Randomness": "randomness",
     "Ranking": "ranking",
     "Records": "records",
@@ -184,6 +202,8 @@ _HOME = {
     "TrainingJob": "jobs",
     "TrainingRun": "training.training_run",
     "WhatIf": "changes",
+    "auto_config": "planners.auto_config",
+    "best_of_grid": "planners.grid",
     "collective": "communication.collective_table",
     "compare": "comparison",
     "execution_graph": "compiled",
@@ -191,13 +211,17 @@ _HOME = {
     "fits": "fitting",
     "flows": "communication.flow_list",
     "learn": "learning",
+    "local_search": "planners.local_search",
     "pareto_front": "communication.synthesis",
+    "plan_inter_op": "planners.inter_op",
+    "plan_intra_op": "planners.intra_op",
     "predict": "planning",
     "predict_jobs": "jobs",
     "product_grids": "product_grid",
     "profiles": "planning",
     "rank": "planning",
     "recompute_sets": "planning",
+    "recursive_bisection": "planners.bisection",
     "rules": "op_rules",
     "sensitivities": "changes",
     "size": "training.sizing",

@@ -95,7 +95,7 @@ class GraphBuilder:
         """The finished graph, as `Model.from_graph` takes it."""
         specs = [module.spec() for module in self._modules]
         if specs and specs[0]["in_ports"]:
-            specs.insert(0, _data_module(specs[0]))
+            specs.insert(0, data_module(specs[0]))
         return {
             "name": self._name,
             "dims": list(self._dims.items()),
@@ -272,7 +272,7 @@ class ModuleBuilder:
         return bound
 
 
-def _data_module(first: dict[str, Any]) -> dict[str, Any]:
+def data_module(first: dict[str, Any]) -> dict[str, Any]:
     """A module that scales the training data for the ports of the first one.
 
     Data must pass through a kernel to reach a port; a plain copy would be none.

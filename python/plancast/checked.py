@@ -22,6 +22,7 @@ _T = TypeVar("_T")
 # How one is made, by the name of its class.
 _MADE_BY = {
     "Algorithm": 'Algorithm.make("all_reduce", "ring", gpus=8)',
+    "AlphaBeta": "AlphaBeta((2, 4))",
     "ChromeTrace": 'ChromeTrace.open("trace.json")',
     "Forecast": "predict(model, machine, strategy)",
     "Kernel": "Kernel.gemm(4096, 4096, 4096)",

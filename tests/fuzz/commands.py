@@ -108,6 +108,24 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[str,
             "--workers": ("1", "2", "2", "0"),
         },
     ),
+    "plan": (
+        (),
+        ("-m", "-c", "--batch", "--method"),
+        _MODEL | _MACHINE
+        | {
+            "--batch": ("8", "16", "32", "3", "0", "99999999999999999999"),
+            "--method": (
+                "intra-op", "inter-op", "bisection", "auto-config", "local-search", "grid", "x",
+            ),
+            "--mesh": ("2", "1x2", "2x1", "2x4", "3x0", "x"), "--zero": ("0", "1", "3", "7", "x"),
+            "--accum": ("1", "2", "4", "0", "1000000000"), "--sizes": ("1,2", "1", "0", "a"),
+            "--samples": ("4", "2,8", "3", "x"), "--recompute": ("full", "none", "selective", "x"),
+            "--start": ("mb=1", "tree.yaml", "tp=2,sp,mb=1", "dp=3", "x"),
+            "--space": ("tp=1|2,pp=1..2,mb=1", "tp=x"), "--forecasts": ("2", "8", "0"),
+            "--seed": ("0", "7", "-1", "x"),
+            "--out": ("out.yaml", "nowhere/out.yaml", "out.txt", "/dev/full", ""), "--json": ("",),
+        },
+    ),
     "compare": ((), ("-m", "-c", "-s"), _MODEL | _MACHINE | _PLAN | _JOB | _STORED | _REPORT),
     **whole_runs.commands(_MODEL, _MACHINE, _PLAN, _JOB | _STORED | _REPORT, _COUNT, _NUMBERS),
     "validate": (

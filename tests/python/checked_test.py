@@ -18,7 +18,7 @@ MACHINE = pc.Machine.preset("dgx-a100-80g", hosts=1)
 RESULTS = {
     "AlgorithmRun", "CollectiveRow", "CollectiveTable", "Distribution", "ExecutionGraph", "Fit",
     "FoundSchedule", "InputError",
-    "JobForecast", "LaunchConfig", "ParetoFront", "Sensitivities", "SynthesizedAlgorithm",
+    "JobForecast", "LaunchConfig", "ParetoFront", "Plan", "Sensitivities", "SynthesizedAlgorithm",
     "WhatIf", "Comparison", "Sizing", "SpotRun", "TrainingRun", "Failures.names", "profiles",
     "recompute_sets", "rules", "Machine.presets", "Model.presets", "Model.from_torch", "flows",
 }  # fmt: skip

@@ -26,7 +26,8 @@ def test_help_imports_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    "command", ["predict", "rank", "compare", "train", "validate", "compile", "calibrate"]
+    "command",
+    ["predict", "rank", "plan", "compare", "train", "learn", "validate", "compile", "calibrate"],
 )
 def test_every_command_has_help(cli, capsys, command):
     with pytest.raises(SystemExit) as stop:

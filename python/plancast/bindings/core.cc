@@ -36,6 +36,7 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindCollective(m);
   plancast::BindRules(m);
   plancast::BindModel(m);
+  plancast::BindModelGraph(m);
   plancast::BindStrategy(m);
   plancast::BindForecast(m);
   plancast::BindRecords(m);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -72,9 +73,7 @@ std::string PlacementName(const Placement& placement) {
   return "replicate";
 }
 
-Split SplitFactor(const OpRule& rule, const std::string& factor, int64_t parts,
-                  const std::map<std::string, int64_t>& sizes) {
-  const int index = ValueOrThrow(rule.FindFactor(factor));
+std::vector<int64_t> ExtentsOf(const OpRule& rule, const std::map<std::string, int64_t>& sizes) {
   std::vector<int64_t> extents;
   for (const std::string& name : rule.factors()) {
     auto size = sizes.find(name);
@@ -84,6 +83,13 @@ Split SplitFactor(const OpRule& rule, const std::string& factor, int64_t parts,
     }
     extents.push_back(size->second);
   }
+  return extents;
+}
+
+Split SplitFactor(const OpRule& rule, const std::string& factor, int64_t parts,
+                  const std::map<std::string, int64_t>& sizes) {
+  const int index = ValueOrThrow(rule.FindFactor(factor));
+  const std::vector<int64_t> extents = ExtentsOf(rule, sizes);
   const DeviceMesh mesh = ValueOrThrow(DeviceMesh::Create({{"parts", parts}}));
   FactorSplit split = FactorSplit::None(rule);
   split.axes[index] = {0};
@@ -101,6 +107,23 @@ Split SplitFactor(const OpRule& rule, const std::string& factor, int64_t parts,
   return result;
 }
 
+// What an op does if its factors have these sizes: FLOPs of products and of all else, elements
+// that it reads and writes.
+struct Work {
+  double product_flops = 0, other_flops = 0, read = 0, written = 0;
+};
+
+Work WorkOfWhole(const OpRule& rule, const std::map<std::string, int64_t>& sizes) {
+  const OpWork work =
+      WorkOf(rule, ExtentsOf(rule, sizes), 0, static_cast<int>(rule.statements().size()));
+  Work out;
+  for (const Contraction& contraction : work.contractions) out.product_flops += contraction.flops;
+  out.other_flops = work.pointwise_ops;
+  for (const double elements : work.read_elements) out.read += elements;
+  for (const double elements : work.write_elements) out.written += elements;
+  return out;
+}
+
 }  // namespace
 
 void BindRules(py::module_& m) {
@@ -112,6 +135,11 @@ void BindRules(py::module_& m) {
   py::class_<Split>(m, "Split")
       .def_readonly("layouts", &Split::layouts)
       .def_readonly("reductions", &Split::reductions);
+  py::class_<Work>(m, "Work")
+      .def_readonly("product_flops", &Work::product_flops)
+      .def_readonly("other_flops", &Work::other_flops)
+      .def_readonly("read", &Work::read)
+      .def_readonly("written", &Work::written);
   py::class_<OpRule, std::shared_ptr<OpRule>>(m, "OpRule")
       .def_static(
           "parse",
@@ -132,6 +160,13 @@ void BindRules(py::module_& m) {
                              [](const OpRule& self) { return Arguments(self, self.inputs()); })
       .def_property_readonly("outputs",
                              [](const OpRule& self) { return Arguments(self, self.outputs()); })
+      .def_property_readonly("tensors",
+                             [](const OpRule& self) {
+                               std::vector<int> all(self.tensors().size());
+                               std::iota(all.begin(), all.end(), 0);
+                               return Arguments(self, all);
+                             })
+      .def("work", &WorkOfWhole, py::arg("sizes"))
       .def(
           "backward",
           [](const OpRule& self, std::vector<std::string> wrt) {

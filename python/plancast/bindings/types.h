@@ -73,6 +73,7 @@ void BindAlgorithms(pybind11::module_& m);
 void BindMachine(pybind11::module_& m);
 void BindRules(pybind11::module_& m);
 void BindModel(pybind11::module_& m);
+void BindModelGraph(pybind11::module_& m);
 void BindStrategy(pybind11::module_& m);
 void BindForecast(pybind11::module_& m);
 // Adds what a forecast says of memory to its class.

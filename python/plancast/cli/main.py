@@ -22,6 +22,7 @@ from plancast.cli import (
     export,
     import_,
     learn,
+    plan,
     predict,
     profile,
     rank,
@@ -38,6 +39,7 @@ from plancast.cli.interrupt import status_of, stops_at_once
 _SUBCOMMANDS = (
     predict,
     rank,
+    plan,
     compare,
     train,
     size,
