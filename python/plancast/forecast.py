@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -332,65 +332,12 @@ class Forecast(Immutable):
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of `plancast predict --json`."""
-        core = self._core
-        counters = dict(core.counters)
-        fields = {
-            "iteration_time_s": core.iteration_time_s,
-            "iteration_time_interval_s": list(core.interval_s),
-            "tokens_per_s": self.tokens_per_s,
-            "samples_per_s": self.samples_per_s,
-            "tokens_per_s_per_gpu": self.tokens_per_s / core.devices,
-            "model_tflops_per_gpu": self.model_flops_per_s_per_gpu / 1e12,
-            "hardware_tflops_per_gpu": self.hardware_flops_per_s_per_gpu / 1e12,
-            "mfu": self.mfu,
-            "hfu": self.hfu,
-            "flops_formula": core.flops_formula,
-            "peak_memory_bytes": core.peak_memory_bytes,
-            "fits": core.fits,
-            "memory": [asdict(entry) for entry in self.memory],
-            "breakdown_s": self.breakdown(),
-            "critical_path_s": self.critical_path(),
-            "chosen": dict(core.chosen),
-            "counters": counters,
-            "tasks": counters["tasks"],
-            "device_classes": counters["device_classes"],
-            "simulate_s": core.simulate_s,
-            "provenance": self._provenance(),
-            "cost": {
-                "usd_per_iteration": core.usd_per_iteration or None,
-                "kwh_per_iteration": core.kwh_per_iteration or None,
-            },
-        }
-        if self.distribution is not None:
-            fields["distribution"] = self.distribution.to_dict()
-        return fields
+        from plancast.forecast_fields import fields_of
 
-    def _provenance(self) -> dict[str, Any]:
-        core = self._core
-        return {
-            "model": core.model,
-            "machine": core.machine,
-            "strategy": core.strategy,
-            "profile": core.profile,
-            "seq": core.seq,
-            "dtype": self.dtype,
-            "what_if": self.what_if,
-            "kernel_time_share": self.knowledge(),
-            "factors": {
-                name: {
-                    "seconds": seconds,
-                    "relative_sigma": sigma,
-                    "extrapolated": name in core.extrapolated_factors,
-                }
-                for name, (seconds, sigma) in core.factors.items()
-            },
-            "software": self._software(),
-            "notes": list(core.notes),
-            "warnings": list(self.warnings),
-        }
+        return fields_of(self, self._core)
 
-    def _software(self) -> dict[str, Any]:
-        """What is learned of the software from measured runs."""
+    def software(self) -> dict[str, Any]:
+        """What is learned of the software from measured runs: level, its scale, and from whom."""
         _, sources, lineage = self._core.software_level
         _, sigma = self._core.factors.get(f"software/{self.profile}", (0.0, 0.0))
         return {

@@ -57,7 +57,7 @@ def add_parser(commands: Any) -> None:
     opts.add_batch(parser)
     add_reliability(parser)
     add_prices(parser)
-    opts.add_records(parser)
+    opts.add_knowledge(parser)
     opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)

@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> None:
         metavar="USD",
         help="the same of hosts that never go (default on-demand)",
     )
-    opts.add_records(parser)
+    opts.add_knowledge(parser)
     opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)

@@ -76,7 +76,7 @@ def add_parser(commands: Any) -> None:
         "--seed", type=int, default=0, metavar="N", help="of simulated runs (default 0)"
     )
     add_prices(parser)
-    opts.add_records(parser)
+    opts.add_knowledge(parser)
     parser.add_argument(
         "--require-fit", action="store_true", help="exit with 3 if a plan does not fit in memory"
     )

@@ -23,7 +23,7 @@ _EXPOSED = (
 
 def beyond_kernels(forecast: Forecast) -> str:
     """What the forecast has from measured runs of its software; empty: nothing."""
-    software = forecast.to_dict()["provenance"]["software"]
+    software = forecast.software()
     if not software["sources"]:
         return ""
     lineage = f" of the {software['lineage']} lineage" if software["lineage"] else ""
