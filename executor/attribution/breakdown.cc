@@ -139,7 +139,7 @@ class Accounts {
       at = origin + times[index.size + t];
       const bool is_comm = block.kind[t] == TaskKind::kComm;
       const bool several = index.launches[t + 1] - index.launches[t] > 1;
-      const int64_t tail = tails && several && !is_comm ? causes_.LaunchTail(entity_, ref) : 0;
+      const int64_t tail = tails && several && !is_comm ? causes_.LaunchTail(entity_, ref, start, at) : 0;
       PartFor(sum_, block.purpose[t], is_comm) += at - start - tail;
       sum_.launch += tail;
     }

@@ -86,15 +86,16 @@ Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
   return cause;
 }
 
-int64_t Causes::LaunchTail(int32_t entity, const TaskRef& ref) const {
+int64_t Causes::LaunchTail(int32_t entity, const TaskRef& ref, int64_t start, int64_t end) const {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
   if (host.launch_ps == 0 || in_.index.LaunchesOf(program, ref) < 2) return 0;
+  // Most kernels take as long as alone.
+  const int64_t tail = end - start - in_.DurationOf(entity, ref);
+  if (tail <= 0) return 0;
   const Launch launch = LaunchOf(host, in_.index, program, ref,
                                  [&](const TaskRef& sync) { return EndOf(entity, sync); });
-  const int64_t end = EndOf(entity, ref);
-  if (launch.last_ps != end) return 0;
-  return std::max<int64_t>(end - StartOf(entity, ref) - in_.DurationOf(entity, ref), 0);
+  return launch.last_ps == end ? tail : 0;
 }
 
 UnfoldedTrace Unfold(const SimInput& input, const SimTrace& trace, int32_t entity) {

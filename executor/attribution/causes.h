@@ -36,9 +36,12 @@ class Causes {
   // goes first, then what it waits for by stream, the host, a peer (the first
   // entity).
   Cause Of(int32_t entity, const TaskRef& ref) const;
-  // The part at the end of a kernel in which it only waited for launches of its
-  // own.
-  int64_t LaunchTail(int32_t entity, const TaskRef& ref) const;
+  // The part at the end of a kernel, which ran from `start` to `end`, in which it only waited for
+  // launches of its own.
+  int64_t LaunchTail(int32_t entity, const TaskRef& ref, int64_t start, int64_t end) const;
+  int64_t LaunchTail(int32_t entity, const TaskRef& ref) const {
+    return LaunchTail(entity, ref, StartOf(entity, ref), EndOf(entity, ref));
+  }
 
  private:
   // Whether a task of the same layer, of those that go before all others, is it.

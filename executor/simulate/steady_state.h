@@ -78,8 +78,8 @@ class SteadyState {
   // Whether all that streams are at has begun since it is steady.
   bool IsPast(const std::vector<Front>& fronts) const;
   // How many periods go on until the programs change; 0: not even one, nor later.
-  int32_t PeriodsAhead(const std::vector<Front>& fronts) const;
-  int32_t PeriodsAhead(int32_t entity, const Front& front) const;
+  int32_t PeriodsAhead(const std::vector<Front>& fronts);
+  int32_t PeriodsAhead(int32_t entity, const Front& front);
   // Takes so many periods for one. False: they are too few.
   bool Widen(int32_t periods);
   // Within how many periods the streams of every entity are.

@@ -7,7 +7,7 @@
 
 namespace plancast {
 
-int32_t SteadyState::PeriodsAhead(const std::vector<Front>& fronts) const {
+int32_t SteadyState::PeriodsAhead(const std::vector<Front>& fronts) {
   int32_t most = StreamCursor::kDone;
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     most = std::min(most, PeriodsAhead(e, fronts[e]));
@@ -20,7 +20,7 @@ int32_t SteadyState::PeriodsAhead(const std::vector<Front>& fronts) const {
   return most;
 }
 
-int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) const {
+int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) {
   const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
   if (front.first == StreamCursor::kDone || front.last - front.first > period) return 0;
   // What has gone ahead of the others did not do the same in every period.
@@ -40,9 +40,7 @@ int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) const {
   }
   // Up to where instances are as those a period before.
   const auto end_from = [&](int32_t first) {
-    int32_t alike = first - period;
-    while (periods_.Alike(program, alike)) ++alike;
-    return alike + period - 1;
+    return periods_.AlikeUntil(program, first - period) + period - 1;
   };
   // No stream is to be further.
   int32_t most = (end_from(front.first) - front.last) / period;
@@ -63,10 +61,11 @@ int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) const {
 
 void SteadyState::Skip(int32_t periods, const Snapshot& now, const Snapshot& before,
                        const std::vector<Front>& fronts) {
-  SimTrace::Jump jump{periods, period_ps_, {}};
+  SimTrace::Jump jump{periods, period_ps_, {}, true};
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     RepeatPieces(e, fronts[e], periods);
     jump.repeats.push_back({fronts[e].first, periods_.Of(in_.ProgramOf(e))});
+    jump.even &= fronts[e].ahead == 0;
   }
   streams_.trace().jumps.push_back(std::move(jump));
   MoveStreams(periods, now, before);

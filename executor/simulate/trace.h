@@ -44,6 +44,7 @@ struct SimTrace {
     int32_t periods = 0;
     int64_t period_ps = 0;
     std::vector<Repeat> repeats;  // per entity
+    bool even = true;             // all streams of an entity repeat from its `first` on
   };
   std::vector<Jump> jumps;  // one after another
 

@@ -62,15 +62,17 @@ bool Periods::Widen(int32_t periods) {
     if (int64_t{4} * lengths_[p] * periods > size) return false;
   }
   for (int32_t& length : lengths_) length *= periods;
+  alike_.clear();
   return true;
 }
 
 void Periods::Narrow(int32_t periods) {
   for (int32_t& length : lengths_) length /= periods;
+  alike_.clear();
 }
 
 bool Periods::FindFrom(const std::vector<int32_t>& instances) {
-  lengths_.clear();
+  Forget();
   const auto programs = static_cast<int32_t>(instances.size());
   std::vector<Turn> turns;
   int64_t all = 1;  // micro-batches after which all turn
@@ -122,6 +124,16 @@ Periods::Turn Periods::TurnFrom(int32_t program, int32_t instance) {
     if (length * kRepeats > kWindow) break;
   }
   return turn;
+}
+
+int32_t Periods::AlikeUntil(int32_t program, int32_t instance) {
+  if (alike_.empty()) alike_.resize(lengths_.size());
+  Stretch& known = alike_[program];
+  if (instance < known.begin || instance > known.end) {
+    known = {instance, instance};
+    while (Alike(program, known.end)) ++known.end;
+  }
+  return known.end;
 }
 
 bool Periods::Alike(int32_t program_index, int32_t index) const {
