@@ -72,10 +72,9 @@ bool Causes::OfOwnLayer(int32_t entity, const TaskRef& ref, Cause* cause) const 
   return true;
 }
 
-Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
+Cause Causes::Of(int32_t entity, const TaskRef& ref, int64_t start) const {
   Cause cause;
   if (OfOwnLayer(entity, ref, &cause)) return cause;
-  const int64_t start = StartOf(entity, ref);
   if (Arrival(entity, ref, start, &cause) >= start) return cause;
   for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.GroupOf(entity, ref)])) {
     const TaskRef theirs = counterparts_.Of(in_.ProgramOf(entity), ref, in_.ProgramOf(peer));
@@ -86,16 +85,22 @@ Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
   return cause;
 }
 
-int64_t Causes::LaunchTail(int32_t entity, const TaskRef& ref, int64_t start, int64_t end) const {
+int64_t Causes::LaunchTail(int32_t entity, const TaskRef& ref, int64_t start, int64_t end,
+                           LayerClock* clock) const {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
-  if (host.launch_ps == 0 || in_.index.LaunchesOf(program, ref) < 2) return 0;
+  const BlockIndex& index = in_.index.BlockAt(program, ref.instance);
+  if (host.launch_ps == 0 || index.launches[ref.task + 1] - index.launches[ref.task] < 2) return 0;
   // Most kernels take as long as alone.
   const int64_t tail = end - start - in_.DurationOf(entity, ref);
   if (tail <= 0) return 0;
-  const Launch launch = LaunchOf(host, in_.index, program, ref,
-                                 [&](const TaskRef& sync) { return EndOf(entity, sync); });
-  return launch.last_ps == end ? tail : 0;
+  if (!clock->known) {
+    const Launch launch = LaunchOf(host, in_.index, program, ref,
+                                   [&](const TaskRef& sync) { return EndOf(entity, sync); });
+    clock->zero_ps = launch.last_ps - host.launch_ps * index.launches[ref.task + 1];
+    clock->known = !index.syncs;
+  }
+  return clock->zero_ps + host.launch_ps * index.launches[ref.task + 1] == end ? tail : 0;
 }
 
 UnfoldedTrace Unfold(const SimInput& input, const SimTrace& trace, int32_t entity) {

@@ -200,8 +200,9 @@ class Walk {
     const bool is_comm = block.kind[ref.task] == TaskKind::kComm;
     const int64_t start = causes_.StartOf(entity_, ref), end = causes_.EndOf(entity_, ref);
     const int64_t whole = std::max<int64_t>(end - std::max(start, floor_ps_), 0);
+    LayerClock clock;
     const int64_t tail =
-        is_comm ? 0 : std::min(causes_.LaunchTail(entity_, ref, start, end), whole);
+        is_comm ? 0 : std::min(causes_.LaunchTail(entity_, ref, start, end, &clock), whole);
     const int32_t spec = is_comm ? in_.sim.groups[in_.GroupOf(entity_, ref)].realised
                                  : in_.prices.FirstAlike(in_.sim.entities[entity_].kind) *
                                            static_cast<int32_t>(in_.prices.num_kernels) +

@@ -7,8 +7,8 @@ namespace plancast {
 PathTurns::Step PathTurns::Look(int32_t entity, const TaskRef& task) {
   const SimTrace::Jump& jump = trace_.jumps[jump_];
   const SimTrace::Repeat& own = jump.repeats[entity];
-  const bool before = task.instance < own.first;
-  if (before || !jump.even || task.instance >= own.first + own.length * jump.periods) {
+  const bool before = task.instance < own.all;
+  if (before || task.instance >= own.first + own.length * jump.periods) {
     // Nor does a turn lead out of the periods left out.
     turn_.clear();
     longest_ = 1;
@@ -20,11 +20,11 @@ PathTurns::Step PathTurns::Look(int32_t entity, const TaskRef& task) {
   const int32_t way = first.task.instance - task.instance;
   if (way > 0 && entity == first.entity && task.layer == first.task.layer &&
       task.task == first.task.task && way % own.length == 0) {
-    const int32_t periods = way / own.length;
-    times_ = TimesAhead(periods);
+    times_ = TimesAhead(way / own.length);
     instances_ = way;
+    if (times_ != kNotYet) --jump_;
     turn_.clear();
-    --jump_;
+    longest_ = 1;
     return times_ > 0 ? Step::kEnds : Step::kNothing;
   }
   // Where it does not come to the first again, it may to a later one (Brent 1980).
@@ -39,11 +39,11 @@ int32_t PathTurns::TimesAhead(int32_t periods) const {
   int32_t room = std::numeric_limits<int32_t>::max();
   for (const Place& place : turn_) {
     const int32_t program = in_.ProgramOf(place.entity), at = place.task.instance;
-    if (!Repeats(program, at, &room)) return 0;
+    if (!Repeats(program, at, &room)) return kNotYet;
     const Instance& instance = in_.index.InstanceOf(program, at);
     if (instance.rendezvous >= 0) {
       for (const Rendezvous::Party& party : in_.graph.rendezvous[instance.rendezvous].parties) {
-        if (!Repeats(party.program, party.instance, &room)) return 0;
+        if (!Repeats(party.program, party.instance, &room)) return kNotYet;
       }
     }
     // Others meet in the order of their streams, as do those of one program: with this instance.
@@ -65,7 +65,7 @@ bool PathTurns::Repeats(int32_t program, int32_t at, int32_t* periods) const {
   for (int32_t e = 0; e < entities; ++e) {
     if (in_.ProgramOf(e) != program) continue;
     const SimTrace::Repeat& own = jump.repeats[e];
-    if (at < own.first || at >= own.first + own.length * jump.periods) return false;
+    if (at < own.all || at >= own.first + own.length * jump.periods) return false;
     const Instance& instance = in_.index.InstanceOf(program, at);
     const Instance& before = in_.index.InstanceOf(program, at - own.length);
     const Join* const joins = in_.index.program(program).joins;
@@ -76,9 +76,8 @@ bool PathTurns::Repeats(int32_t program, int32_t at, int32_t* periods) const {
       // What both wait for was over long ago.
       if (from != joins[before.join_begin + j].from) earliest = std::min(earliest, from);
     }
-    const int32_t since = own.first - own.length;
-    if (earliest < since) return false;
-    *periods = std::min(*periods, (earliest - since) / own.length);
+    const int32_t since = own.all - own.length;
+    *periods = std::min(*periods, std::max(earliest - since, 0) / own.length);
   }
   return true;
 }

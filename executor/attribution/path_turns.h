@@ -39,7 +39,8 @@ class PathTurns {
   };
 
   Step Look(int32_t entity, const TaskRef& task);
-  // How often a turn of so many periods may follow.
+  // How often a turn of so many periods may follow; kNotYet: what it meets does not repeat.
+  static constexpr int32_t kNotYet = -1;
   int32_t TimesAhead(int32_t periods) const;
   // Whether an instance is in periods left out on every entity of its program; by how many periods
   // earlier all that it waits for still is.
@@ -47,9 +48,9 @@ class PathTurns {
 
   const SimInput& in_;
   const SimTrace& trace_;
-  int32_t jump_;              // the one that the path comes to or is in
-  std::vector<Place> turn_;   // since a turn may have begun; empty: not yet
-  size_t longest_ = 1;        // after so many places it may begin anew
+  int32_t jump_;             // the one that the path comes to or is in
+  std::vector<Place> turn_;  // since a turn may have begun; empty: not yet
+  size_t longest_ = 1;       // after so many places it may begin anew
   int32_t times_ = 0, instances_ = 0;
 };
 

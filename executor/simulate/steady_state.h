@@ -92,8 +92,8 @@ class SteadyState {
   void RepeatPieces(int32_t entity, const Front& front, int32_t periods);
   // Those of an instance under way go on so many periods later.
   void MovePieces(int32_t entity, int32_t instance, int32_t periods);
-  // Those of an instance as a period before.
-  void RepeatPiecesOf(int32_t entity, int32_t instance);
+  // Those of instances [first, end) as a period before.
+  void RepeatPiecesOf(int32_t entity, int32_t first, int32_t end);
 
   const SimInput& in_;
   Streams& streams_;

@@ -61,11 +61,14 @@ int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) {
 
 void SteadyState::Skip(int32_t periods, const Snapshot& now, const Snapshot& before,
                        const std::vector<Front>& fronts) {
-  SimTrace::Jump jump{periods, period_ps_, {}, true};
+  SimTrace::Jump jump{periods, period_ps_, {}};
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     RepeatPieces(e, fronts[e], periods);
-    jump.repeats.push_back({fronts[e].first, periods_.Of(in_.ProgramOf(e))});
-    jump.even &= fronts[e].ahead == 0;
+    SimTrace::Repeat repeat{fronts[e].first, periods_.Of(in_.ProgramOf(e)), fronts[e].first};
+    for (uint32_t rest = fronts[e].ahead; rest != 0; rest &= rest - 1) {
+      repeat.all = std::max(repeat.all, fronts[e].at[__builtin_ctz(rest)]);
+    }
+    jump.repeats.push_back(repeat);
   }
   streams_.trace().jumps.push_back(std::move(jump));
   MoveStreams(periods, now, before);
@@ -131,14 +134,20 @@ void SteadyState::RepeatPieces(int32_t e, const Front& front, int32_t periods) {
     if (!is_theirs(i)) MovePieces(e, i, periods);
   }
   const int32_t way = periods * periods_.Of(program);
+  if (front.ahead == 0) return RepeatPiecesOf(e, front.first, front.first + way);
+  // All that lies between two of theirs at once.
+  int32_t from = front.first;
   for (int32_t i = front.first; i < front.first + way; ++i) {
-    if (!is_theirs(i)) RepeatPiecesOf(e, i);
+    if (!is_theirs(i)) continue;
+    RepeatPiecesOf(e, from, i);
+    from = i + 1;
   }
+  RepeatPiecesOf(e, from, front.first + way);
   for (uint32_t rest = front.ahead; rest != 0; rest &= rest - 1) {
     const int32_t at = front.at[__builtin_ctz(rest)];
     MovePieces(e, at, periods);
     for (int32_t i = at; i < at + way; ++i) {
-      if (in_.index.BlockAt(program, i).streams == (rest & -rest)) RepeatPiecesOf(e, i);
+      if (in_.index.BlockAt(program, i).streams == (rest & -rest)) RepeatPiecesOf(e, i, i + 1);
     }
   }
 }
@@ -171,23 +180,26 @@ void SteadyState::MovePieces(int32_t e, int32_t i, int32_t periods) {
   }
 }
 
-void SteadyState::RepeatPiecesOf(int32_t e, int32_t i) {
-  const int32_t program = in_.ProgramOf(e);
+void SteadyState::RepeatPiecesOf(int32_t e, int32_t first, int32_t end) {
+  if (first >= end) return;
   SimTrace& trace = streams_.trace();
   const int64_t* const layers = trace.layer_begin.data() + trace.instance_begin[e];
-  const int64_t begin = layers[i], length = begin - layers[i - periods_.Of(program)];
-  const int64_t end = begin + in_.index.InstanceOf(program, i).layer_count;
+  const int64_t begin = layers[first];
+  const int64_t length = begin - layers[first - periods_.Of(in_.ProgramOf(e))];
+  // Layers of an entity lie one behind another.
+  const int64_t count =
+      layers[end - 1] - begin + in_.index.InstanceOf(in_.ProgramOf(e), end - 1).layer_count;
+  int32_t* const pieces = trace.piece_of.data() + begin;
   int32_t known = -1, later = -1;  // a piece, and the one a period later
-  for (int64_t l = begin; l < end; ++l) {
-    const int32_t before = trace.piece_of[l - length];
+  for (int64_t l = 0; l < count; ++l) {
+    const int32_t before = pieces[l - length];
     if (before != known && before >= 0) {
-      Piece piece = trace.pieces[before];
-      piece.origin += period_ps_;
       later = static_cast<int32_t>(trace.pieces.size());
-      trace.pieces.push_back(piece);
+      trace.pieces.push_back(trace.pieces[before]);
+      trace.pieces.back().origin += period_ps_;
     }
     known = before;
-    trace.piece_of[l] = before < 0 ? -1 : later;
+    pieces[l] = before < 0 ? -1 : later;
   }
 }
 

@@ -39,12 +39,12 @@ struct SimTrace {
   // many in each, which go on as the period before does.
   struct Repeat {
     int32_t first = 0, length = 0;
+    int32_t all = 0;  // from this one on those of streams that were further ahead do, too
   };
   struct Jump {
     int32_t periods = 0;
     int64_t period_ps = 0;
     std::vector<Repeat> repeats;  // per entity
-    bool even = true;             // all streams of an entity repeat from its `first` on
   };
   std::vector<Jump> jumps;  // one after another
 
