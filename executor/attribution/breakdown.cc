@@ -132,18 +132,37 @@ class Accounts {
   void Tasks(const Block& block, const BlockIndex& index, TaskRef ref, int64_t origin,
              const int64_t* times, bool tails, int64_t at) {
     const int compute = static_cast<int>(StreamKind::kCompute);
+    const int64_t* const alone = in_.prices.AllOf(in_.sim.entities[entity_].price_row);
     LayerClock clock;
     for (int32_t i = index.order_begin[compute]; i < index.order_begin[compute + 1]; ++i) {
       const int32_t t = ref.task = index.order[i];
       const int64_t start = origin + times[t];
-      if (start > at) Wait(at, ref);
+      if (start > at) WaitInLayer(block, index, ref, origin, times, at);
       at = origin + times[index.size + t];
       const bool is_comm = block.kind[t] == TaskKind::kComm;
-      const bool several = index.launches[t + 1] - index.launches[t] > 1;
-      const int64_t tail =
-          tails && several && !is_comm ? causes_.LaunchTail(entity_, ref, start, at, &clock) : 0;
-      PartFor(sum_, block.purpose[t], is_comm) += at - start - tail;
+      int64_t& part = PartFor(sum_, block.purpose[t], is_comm);
+      part += at - start;
+      // Only what takes longer than alone may have waited for its launches.
+      if (!tails || is_comm) continue;
+      if (in_.jitter == nullptr && at - start <= alone[block.spec[t]]) continue;
+      const int64_t tail = causes_.LaunchTail(entity_, ref, start, at, &clock);
+      part -= tail;
       sum_.launch += tail;
+    }
+  }
+
+  // Nothing ran in [from, start of `ref`), which waited for tasks of its own layer, if not for
+  // others.
+  void WaitInLayer(const Block& block, const BlockIndex& index, TaskRef ref, int64_t origin,
+                   const int64_t* times, int64_t from) {
+    const int64_t after = from - origin;
+    while (times[ref.task] > after) {
+      const int32_t cause = Causes::InLayer(index, times, ref.task);
+      if (cause < 0) return Wait(from, ref);
+      const int64_t own = times[index.size + cause] - std::max(after, times[cause]);
+      PartFor(sum_, block.purpose[cause], block.kind[cause] == TaskKind::kComm) +=
+          std::max<int64_t>(own, 0);
+      ref.task = cause;
     }
   }
 

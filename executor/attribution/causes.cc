@@ -50,23 +50,24 @@ int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, int64_t start, Cause
   return ready;
 }
 
-bool Causes::OfOwnLayer(int32_t entity, const TaskRef& ref, Cause* cause) const {
-  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), ref.instance);
-  const int32_t rank = index.rank[ref.task];
-  if (rank == 0) return false;
-  const Piece& piece = trace_.pieces[trace_.PieceOf(entity, ref.instance, ref.layer)];
-  const int64_t* const start = trace_.times.data() + piece.start;
+int32_t Causes::InLayer(const BlockIndex& index, const int64_t* start, int32_t task) {
+  if (index.rank[task] == 0) return -1;
   const int64_t* const end = start + index.size;
   // Their order is by stream, so the one before in the same stream is before.
-  const int32_t before = index.order[index.position[ref.task] - 1];
-  int32_t found = -1;
-  if (end[before] == start[ref.task]) {
-    found = before;
-  } else if (index.port_begin[ref.task] == index.port_begin[ref.task + 1]) {
-    for (int32_t d = index.dep_begin[ref.task]; d < index.dep_begin[ref.task + 1]; ++d) {
-      if (found < 0 && end[index.deps[d]] == start[ref.task]) found = index.deps[d];
-    }
+  const int32_t before = index.order[index.position[task] - 1];
+  if (end[before] == start[task]) return before;
+  if (index.port_begin[task] < index.port_begin[task + 1]) return -1;
+  for (int32_t d = index.dep_begin[task]; d < index.dep_begin[task + 1]; ++d) {
+    if (end[index.deps[d]] == start[task]) return index.deps[d];
   }
+  return -1;
+}
+
+bool Causes::OfOwnLayer(int32_t entity, const TaskRef& ref, Cause* cause) const {
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), ref.instance);
+  if (index.rank[ref.task] == 0) return false;
+  const Piece& piece = trace_.pieces[trace_.PieceOf(entity, ref.instance, ref.layer)];
+  const int32_t found = InLayer(index, trace_.times.data() + piece.start, ref.task);
   if (found < 0) return false;
   *cause = {Cause::kTask, entity, {ref.instance, ref.layer, found}};
   return true;

@@ -46,6 +46,9 @@ class Causes {
   }
   // `start`: of the task.
   Cause Of(int32_t entity, const TaskRef& ref, int64_t start) const;
+  // Which task of its own layer it is, if one of those that go before all others; -1: none.
+  // `start`: of the layer's tasks, before their ends.
+  static int32_t InLayer(const BlockIndex& index, const int64_t* start, int32_t task);
   // The part at the end of a kernel, which ran from `start` to `end`, in which it only waited for
   // launches of its own. `clock`: of its layer, of nothing so far.
   int64_t LaunchTail(int32_t entity, const TaskRef& ref, int64_t start, int64_t end,

@@ -15,10 +15,11 @@ constexpr int32_t kWhile = 48;
 
 // Whether two do the same, for whichever micro-batch.
 bool DoTheSame(const Instance& a, const Instance& b) {
-  // Nearly always all are equal.
+  if (a.block != b.block) return false;
+  // Nearly always all else is equal, too.
   const int32_t differ =
-      (a.block ^ b.block) | (a.layer_count ^ b.layer_count) | (a.layer_begin ^ b.layer_begin) |
-      (a.chunk ^ b.chunk) | (static_cast<int32_t>(a.phase) ^ static_cast<int32_t>(b.phase)) |
+      (a.layer_count ^ b.layer_count) | (a.layer_begin ^ b.layer_begin) | (a.chunk ^ b.chunk) |
+      (static_cast<int32_t>(a.phase) ^ static_cast<int32_t>(b.phase)) |
       (a.forward.chunk ^ b.forward.chunk) | (a.forward.layer_begin ^ b.forward.layer_begin) |
       ((a.join_end - a.join_begin) ^ (b.join_end - b.join_begin));
   if (differ != 0 || (a.rendezvous < 0) != (b.rendezvous < 0) || a.pairs() != b.pairs()) {
