@@ -92,8 +92,11 @@ class SteadyState {
   void RepeatPieces(int32_t entity, const Front& front, int32_t periods);
   // Those of an instance under way go on so many periods later.
   void MovePieces(int32_t entity, int32_t instance, int32_t periods);
-  // Those of instances [first, end) as a period before.
-  void RepeatPiecesOf(int32_t entity, int32_t first, int32_t end);
+  // Those of instances of a period, ascending, as a period before; likewise in further ones.
+  struct Stretch {
+    int32_t first = 0, end = 0;
+  };
+  void RepeatPieces(int32_t entity, const std::vector<Stretch>& stretches, int32_t periods);
 
   const SimInput& in_;
   Streams& streams_;
