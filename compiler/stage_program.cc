@@ -420,15 +420,20 @@ class StageWriter {
     const bool reduces = last || syncs_whole_each_;
     const Join behind{WentBackOf(step), -1, -1};
     int waits = behind.from >= 0 ? 1 : 0;
+    const bool is_plain = !offload_.active() && !reduces;
+    if (is_plain && plain_.Knows(step)) {
+      return plain_.RunApart(step, absl::MakeConstSpan(&behind, waits));
+    }
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
       if (!contents_.HasBackward(*part.run)) continue;
       const bool left = contents_.BodyOf(*part.run).blocks.weights.block.size() > 0;
       for (const LayerSlices::Slice& slice : slices_.Of(part, Phase::kBackward, reduces)) {
         if (left) {
-          writer_.AppendCompute(writer_.BlockOf(blocks_.Of(*part.run, Phase::kWeight)),
-                                Phase::kWeight, step, slice.layer_begin, slice.count, /*feeder=*/-1,
-                                absl::MakeConstSpan(&behind, waits));
+          const int32_t block = writer_.BlockOf(blocks_.Of(*part.run, Phase::kWeight));
+          writer_.AppendCompute(block, Phase::kWeight, step, slice.layer_begin, slice.count,
+                                /*feeder=*/-1, absl::MakeConstSpan(&behind, waits));
           waits = 0;
+          if (is_plain) plain_.Note(step, block, slice.layer_begin, slice.count);
         }
         if (reduces) gradients_.NoteBackward(*part.run, slice.count);
       }

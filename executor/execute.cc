@@ -74,8 +74,13 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
   ASSIGN_OR_RETURN(trace, Simulate(input, std::move(trace)));
   SimResult result;
   result.makespan_ps = trace.makespan_ps;
-  if (!options.wanted || options.wanted(trace.makespan_ps)) {
-    const SummaryRange all = WholeRange(input);
+  const SummaryRange all = WholeRange(input);
+  if (options.only_slices) {
+    result.slices = SlicesOf(input, trace, all, /*by_start=*/false);
+    for (const SimGraph::Entity& entity : sim.entities) {
+      result.classes.emplace_back().program = entity.program;
+    }
+  } else if (!options.wanted || options.wanted(trace.makespan_ps)) {
     result =
         Summarise(input, trace,
                   options.memory != nullptr ? *options.memory : ReplayMemory(graph, runtime), all);

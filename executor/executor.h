@@ -67,6 +67,9 @@ struct ClassMemory {
 
 struct SimulateOptions {
   bool timeline = false;  // record slices
+  // Of a timeline its slices alone, stream by stream instead of by start: the result's classes
+  // say which programs they are.
+  bool only_slices = false;
   bool shortcuts = true;  // without, nothing runs at once and no period is left out: equal, slower
   // What each of ExecutionGraph::kernels and ::comms takes, against its price;
   // empty: all 1.

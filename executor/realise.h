@@ -47,8 +47,10 @@ struct KernelPrices {
   // alone: fixed point, 2^-20, at least 1. Empty: SimInput::slowdown_q20 for all.
   std::vector<int64_t> slowdown_q20;
 
-  int64_t Duration(int32_t row, int32_t kernel) const {
-    return duration_ps[static_cast<size_t>(row) * num_kernels + kernel];
+  int64_t Duration(int32_t row, int32_t kernel) const { return AllOf(row)[kernel]; }
+  // Of all kernels.
+  const int64_t* AllOf(int32_t row) const {
+    return duration_ps.data() + static_cast<size_t>(row) * num_kernels;
   }
   const KernelCost& Cost(int kind, int32_t kernel) const {
     return costs[kind * num_kernels + kernel];

@@ -132,16 +132,37 @@ class Accounts {
   void Tasks(const Block& block, const BlockIndex& index, TaskRef ref, int64_t origin,
              const int64_t* times, bool tails, int64_t at) {
     const int compute = static_cast<int>(StreamKind::kCompute);
+    const int64_t* const alone = in_.prices.AllOf(in_.sim.entities[entity_].price_row);
+    LayerClock clock;
     for (int32_t i = index.order_begin[compute]; i < index.order_begin[compute + 1]; ++i) {
       const int32_t t = ref.task = index.order[i];
       const int64_t start = origin + times[t];
-      if (start > at) Wait(at, ref);
+      if (start > at) WaitInLayer(block, index, ref, origin, times, at);
       at = origin + times[index.size + t];
       const bool is_comm = block.kind[t] == TaskKind::kComm;
-      const bool several = index.launches[t + 1] - index.launches[t] > 1;
-      const int64_t tail = tails && several && !is_comm ? causes_.LaunchTail(entity_, ref) : 0;
-      PartFor(sum_, block.purpose[t], is_comm) += at - start - tail;
+      int64_t& part = PartFor(sum_, block.purpose[t], is_comm);
+      part += at - start;
+      // Only what takes longer than alone may have waited for its launches.
+      if (!tails || is_comm) continue;
+      if (in_.jitter == nullptr && at - start <= alone[block.spec[t]]) continue;
+      const int64_t tail = causes_.LaunchTail(entity_, ref, start, at, &clock);
+      part -= tail;
       sum_.launch += tail;
+    }
+  }
+
+  // Nothing ran in [from, start of `ref`), which waited for tasks of its own layer, if not for
+  // others.
+  void WaitInLayer(const Block& block, const BlockIndex& index, TaskRef ref, int64_t origin,
+                   const int64_t* times, int64_t from) {
+    const int64_t after = from - origin;
+    while (times[ref.task] > after) {
+      const int32_t cause = Causes::InLayer(index, times, ref.task);
+      if (cause < 0) return Wait(from, ref);
+      const int64_t own = times[index.size + cause] - std::max(after, times[cause]);
+      PartFor(sum_, block.purpose[cause], block.kind[cause] == TaskKind::kComm) +=
+          std::max<int64_t>(own, 0);
+      ref.task = cause;
     }
   }
 
@@ -155,20 +176,19 @@ class Accounts {
 
   // Nothing ran in [from, start of `ref`).
   void Wait(int64_t from, TaskRef ref) {
-    while (Start(ref) > from) {
-      const Cause cause = causes_.Of(entity_, ref);
+    for (int64_t start = Start(ref); start > from;) {
+      const Cause cause = causes_.Of(entity_, ref, start);
       if (cause.kind == Cause::kHost) {
         const int64_t on = cause.ref.instance < 0 ? from : std::max(from, End(cause.ref));
-        sum_.launch += Start(ref) - on;
+        sum_.launch += start - on;
         if (on == from) return;
         // The host itself waited for a task.
-        ref = Charge(from, cause.ref);
-      } else if (cause.kind == Cause::kTask) {
-        ref = Charge(from, cause.ref);
-      } else {
-        Idle(cause) += Start(ref) - from;
+      } else if (cause.kind != Cause::kTask) {
+        Idle(cause) += start - from;
         return;
       }
+      ref = cause.ref;
+      start = Charge(from, ref);
     }
   }
 
@@ -183,10 +203,11 @@ class Accounts {
   }
 
   // The part of a task after `from` counts for it; what came before, for what it
-  // waited for.
-  TaskRef Charge(int64_t from, const TaskRef& ref) {
-    Part(ref) += std::max<int64_t>(End(ref) - std::max(from, Start(ref)), 0);
-    return ref;
+  // waited for. Returns its start.
+  int64_t Charge(int64_t from, const TaskRef& ref) {
+    const int64_t start = Start(ref);
+    Part(ref) += std::max<int64_t>(End(ref) - std::max(from, start), 0);
+    return start;
   }
 
   // Nothing is computed after `from`.
@@ -232,33 +253,6 @@ class Accounts {
 };
 
 }  // namespace
-
-int64_t& PartFor(Breakdown& breakdown, Purpose purpose, bool is_comm) {
-  switch (purpose) {
-    case Purpose::kForward:
-    case Purpose::kBackward:
-      return is_comm ? breakdown.other : breakdown.compute;
-    case Purpose::kRecompute:
-      return breakdown.recompute;
-    case Purpose::kTp:
-      return breakdown.exposed_tp;
-    case Purpose::kDp:
-      return breakdown.exposed_dp;
-    case Purpose::kPp:
-      return breakdown.exposed_pp;
-    case Purpose::kCp:
-      return breakdown.exposed_cp;
-    case Purpose::kEp:
-      return breakdown.exposed_ep;
-    case Purpose::kOffload:
-      return breakdown.exposed_offload;
-    case Purpose::kOptimizer:
-      return breakdown.optimizer;
-    case Purpose::kOther:
-      break;
-  }
-  return breakdown.other;
-}
 
 Breakdown BreakdownOf(const SimInput& input, const SimTrace& trace, int32_t entity) {
   return Breakdowns(input, trace).Of(entity);

@@ -65,7 +65,32 @@ class Breakdowns {
 };
 
 // The part of a breakdown that a task's own time belongs to.
-int64_t& PartFor(Breakdown& breakdown, Purpose purpose, bool is_comm);
+inline int64_t& PartFor(Breakdown& breakdown, Purpose purpose, bool is_comm) {
+  switch (purpose) {
+    case Purpose::kForward:
+    case Purpose::kBackward:
+      return is_comm ? breakdown.other : breakdown.compute;
+    case Purpose::kRecompute:
+      return breakdown.recompute;
+    case Purpose::kTp:
+      return breakdown.exposed_tp;
+    case Purpose::kDp:
+      return breakdown.exposed_dp;
+    case Purpose::kPp:
+      return breakdown.exposed_pp;
+    case Purpose::kCp:
+      return breakdown.exposed_cp;
+    case Purpose::kEp:
+      return breakdown.exposed_ep;
+    case Purpose::kOffload:
+      return breakdown.exposed_offload;
+    case Purpose::kOptimizer:
+      return breakdown.optimizer;
+    case Purpose::kOther:
+      break;
+  }
+  return breakdown.other;
+}
 
 }  // namespace plancast
 

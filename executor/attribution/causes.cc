@@ -50,32 +50,32 @@ int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, int64_t start, Cause
   return ready;
 }
 
-bool Causes::OfOwnLayer(int32_t entity, const TaskRef& ref, Cause* cause) const {
-  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), ref.instance);
-  const int32_t rank = index.rank[ref.task];
-  if (rank == 0) return false;
-  const Piece& piece = trace_.pieces[trace_.PieceOf(entity, ref.instance, ref.layer)];
-  const int64_t* const start = trace_.times.data() + piece.start;
+int32_t Causes::InLayer(const BlockIndex& index, const int64_t* start, int32_t task) {
+  if (index.rank[task] == 0) return -1;
   const int64_t* const end = start + index.size;
   // Their order is by stream, so the one before in the same stream is before.
-  const int32_t before = index.order[index.position[ref.task] - 1];
-  int32_t found = -1;
-  if (end[before] == start[ref.task]) {
-    found = before;
-  } else if (index.port_begin[ref.task] == index.port_begin[ref.task + 1]) {
-    for (int32_t d = index.dep_begin[ref.task]; d < index.dep_begin[ref.task + 1]; ++d) {
-      if (found < 0 && end[index.deps[d]] == start[ref.task]) found = index.deps[d];
-    }
+  const int32_t before = index.order[index.position[task] - 1];
+  if (end[before] == start[task]) return before;
+  if (index.port_begin[task] < index.port_begin[task + 1]) return -1;
+  for (int32_t d = index.dep_begin[task]; d < index.dep_begin[task + 1]; ++d) {
+    if (end[index.deps[d]] == start[task]) return index.deps[d];
   }
+  return -1;
+}
+
+bool Causes::OfOwnLayer(int32_t entity, const TaskRef& ref, Cause* cause) const {
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), ref.instance);
+  if (index.rank[ref.task] == 0) return false;
+  const Piece& piece = trace_.pieces[trace_.PieceOf(entity, ref.instance, ref.layer)];
+  const int32_t found = InLayer(index, trace_.times.data() + piece.start, ref.task);
   if (found < 0) return false;
   *cause = {Cause::kTask, entity, {ref.instance, ref.layer, found}};
   return true;
 }
 
-Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
+Cause Causes::Of(int32_t entity, const TaskRef& ref, int64_t start) const {
   Cause cause;
   if (OfOwnLayer(entity, ref, &cause)) return cause;
-  const int64_t start = StartOf(entity, ref);
   if (Arrival(entity, ref, start, &cause) >= start) return cause;
   for (int32_t peer : in_.sim.MembersOf(in_.sim.groups[in_.GroupOf(entity, ref)])) {
     const TaskRef theirs = counterparts_.Of(in_.ProgramOf(entity), ref, in_.ProgramOf(peer));
@@ -86,15 +86,22 @@ Cause Causes::Of(int32_t entity, const TaskRef& ref) const {
   return cause;
 }
 
-int64_t Causes::LaunchTail(int32_t entity, const TaskRef& ref) const {
+int64_t Causes::LaunchTail(int32_t entity, const TaskRef& ref, int64_t start, int64_t end,
+                           LayerClock* clock) const {
   const int32_t program = in_.ProgramOf(entity);
   const HostParams& host = in_.hosts[program];
-  if (host.launch_ps == 0 || in_.index.LaunchesOf(program, ref) < 2) return 0;
-  const Launch launch = LaunchOf(host, in_.index, program, ref,
-                                 [&](const TaskRef& sync) { return EndOf(entity, sync); });
-  const int64_t end = EndOf(entity, ref);
-  if (launch.last_ps != end) return 0;
-  return std::max<int64_t>(end - StartOf(entity, ref) - in_.DurationOf(entity, ref), 0);
+  const BlockIndex& index = in_.index.BlockAt(program, ref.instance);
+  if (host.launch_ps == 0 || index.launches[ref.task + 1] - index.launches[ref.task] < 2) return 0;
+  // Most kernels take as long as alone.
+  const int64_t tail = end - start - in_.DurationOf(entity, ref);
+  if (tail <= 0) return 0;
+  if (!clock->known) {
+    const Launch launch = LaunchOf(host, in_.index, program, ref,
+                                   [&](const TaskRef& sync) { return EndOf(entity, sync); });
+    clock->zero_ps = launch.last_ps - host.launch_ps * index.launches[ref.task + 1];
+    clock->known = !index.syncs;
+  }
+  return clock->zero_ps + host.launch_ps * index.launches[ref.task + 1] == end ? tail : 0;
 }
 
 UnfoldedTrace Unfold(const SimInput& input, const SimTrace& trace, int32_t entity) {

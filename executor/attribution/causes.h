@@ -22,6 +22,12 @@ struct Cause {
   TaskRef ref;
 };
 
+// When the host launches the tasks of a layer: from `zero_ps` on, unless it waits in between.
+struct LayerClock {
+  bool known = false;
+  int64_t zero_ps = 0;
+};
+
 // Answers from times alone, so that traces hold none.
 class Causes {
  public:
@@ -35,10 +41,22 @@ class Causes {
   // Of several that ended when the task started: its predecessor in the stream
   // goes first, then what it waits for by stream, the host, a peer (the first
   // entity).
-  Cause Of(int32_t entity, const TaskRef& ref) const;
-  // The part at the end of a kernel in which it only waited for launches of its
-  // own.
-  int64_t LaunchTail(int32_t entity, const TaskRef& ref) const;
+  Cause Of(int32_t entity, const TaskRef& ref) const {
+    return Of(entity, ref, StartOf(entity, ref));
+  }
+  // `start`: of the task.
+  Cause Of(int32_t entity, const TaskRef& ref, int64_t start) const;
+  // Which task of its own layer it is, if one of those that go before all others; -1: none.
+  // `start`: of the layer's tasks, before their ends.
+  static int32_t InLayer(const BlockIndex& index, const int64_t* start, int32_t task);
+  // The part at the end of a kernel, which ran from `start` to `end`, in which it only waited for
+  // launches of its own. `clock`: of its layer, of nothing so far.
+  int64_t LaunchTail(int32_t entity, const TaskRef& ref, int64_t start, int64_t end,
+                     LayerClock* clock) const;
+  int64_t LaunchTail(int32_t entity, const TaskRef& ref) const {
+    LayerClock clock;
+    return LaunchTail(entity, ref, StartOf(entity, ref), EndOf(entity, ref), &clock);
+  }
 
  private:
   // Whether a task of the same layer, of those that go before all others, is it.

@@ -8,6 +8,7 @@
 #include "base/picoseconds.h"
 #include "executor/attribution/breakdown.h"
 #include "executor/attribution/causes.h"
+#include "executor/attribution/path_turns.h"
 
 namespace plancast {
 namespace {
@@ -19,6 +20,7 @@ class Walk {
       : in_(in),
         trace_(trace),
         causes_(in, trace),
+        turns_(in, trace),
         begin_(begin),
         end_(end),
         kernel_ps_(in.prices.costs.size()),
@@ -34,6 +36,7 @@ class Walk {
     if (overlaps) floor_ps_ = begin + in_.HostOf(entity_).start_ps;
     path_.other += trace_.makespan_ps - (causes_.EndOf(entity_, task_) - begin);
     while (true) {
+      TakeTurns();
       WalkCopies();
       Charge();
       if (overlaps && causes_.StartOf(entity_, task_) <= floor_ps_) break;
@@ -80,6 +83,29 @@ class Walk {
     share.seconds += seconds;
     share.sigma = std::max(share.sigma, sigma);
     share.extrapolated |= extrapolated;
+  }
+
+  // Goes over turns that are all like the one before.
+  void TakeTurns() {
+    switch (turns_.At(entity_, task_)) {
+      case PathTurns::Step::kNothing:
+        return;
+      case PathTurns::Step::kBegins:
+        before_ = {path_, kernel_ps_, comm_ps_};
+        return;
+      case PathTurns::Step::kEnds:
+        break;
+    }
+    const int64_t times = turns_.times();
+    Breakdown turn = path_;
+    turn.Add(before_.path, -1);
+    path_.Add(turn, times);
+    const auto add = [times](std::vector<int64_t>& now, const std::vector<int64_t>& before) {
+      for (size_t i = 0; i < now.size(); ++i) now[i] += (now[i] - before[i]) * times;
+    };
+    add(kernel_ps_, before_.kernel_ps);
+    add(comm_ps_, before_.comm_ps);
+    task_.instance -= turns_.times() * turns_.instances();
   }
 
   // The task that ends last, counted from where its entity's iteration begins; of several, that of
@@ -172,9 +198,11 @@ class Walk {
   void AddTask(const TaskRef& ref, const Block& block, int64_t times, Breakdown& sum,
                Stretch* stretch) {
     const bool is_comm = block.kind[ref.task] == TaskKind::kComm;
-    const int64_t from = std::max(causes_.StartOf(entity_, ref), floor_ps_);
-    const int64_t whole = std::max<int64_t>(causes_.EndOf(entity_, ref) - from, 0);
-    const int64_t tail = is_comm ? 0 : std::min(causes_.LaunchTail(entity_, ref), whole);
+    const int64_t start = causes_.StartOf(entity_, ref), end = causes_.EndOf(entity_, ref);
+    const int64_t whole = std::max<int64_t>(end - std::max(start, floor_ps_), 0);
+    LayerClock clock;
+    const int64_t tail =
+        is_comm ? 0 : std::min(causes_.LaunchTail(entity_, ref, start, end, &clock), whole);
     const int32_t spec = is_comm ? in_.sim.groups[in_.GroupOf(entity_, ref)].realised
                                  : in_.prices.FirstAlike(in_.sim.entities[entity_].kind) *
                                            static_cast<int32_t>(in_.prices.num_kernels) +
@@ -191,6 +219,7 @@ class Walk {
   const SimInput& in_;
   const SimTrace& trace_;
   const Causes causes_;
+  PathTurns turns_;
   const int32_t begin_, end_;
   int32_t entity_ = 0;
   TaskRef task_;
@@ -200,6 +229,11 @@ class Walk {
   std::map<std::pair<int32_t, int32_t>, Stretch> stretches_;
   std::vector<int64_t> kernel_ps_;  // like KernelPrices::costs
   std::vector<int64_t> comm_ps_;    // per realised collective
+  struct Sums {
+    Breakdown path;
+    std::vector<int64_t> kernel_ps, comm_ps;
+  };
+  Sums before_;  // where a turn may have begun
 };
 
 }  // namespace

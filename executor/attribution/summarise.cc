@@ -82,7 +82,8 @@ SummaryRange WholeRange(const SimInput& in) {
           static_cast<int32_t>(in.sim.entities.size())};
 }
 
-std::vector<Slice> SlicesOf(const SimInput& in, const SimTrace& trace, const SummaryRange& range) {
+std::vector<Slice> SlicesOf(const SimInput& in, const SimTrace& trace, const SummaryRange& range,
+                            bool by_start) {
   std::vector<Slice> slices;
   int64_t tasks = 0;
   for (int32_t e = range.entity_begin; e < range.entity_end; ++e) {
@@ -101,7 +102,7 @@ std::vector<Slice> SlicesOf(const SimInput& in, const SimTrace& trace, const Sum
     }
   }
   for (Slice& slice : slices) slice.device_class -= range.entity_begin;
-  return Merged(slices, std::move(streams));
+  return by_start ? Merged(slices, std::move(streams)) : slices;
 }
 
 SimResult Summarise(const SimInput& in, const SimTrace& trace,

@@ -23,9 +23,9 @@ SummaryRange WholeRange(const SimInput& input);
 SimResult Summarise(const SimInput& input, const SimTrace& trace,
                     const std::vector<ClassMemory>& memory, const SummaryRange& range);
 
-// Every task of a range as it ran, ordered by start.
-std::vector<Slice> SlicesOf(const SimInput& input, const SimTrace& trace,
-                            const SummaryRange& range);
+// Every task of a range as it ran, ordered by start; or class by class and stream by stream.
+std::vector<Slice> SlicesOf(const SimInput& input, const SimTrace& trace, const SummaryRange& range,
+                            bool by_start = true);
 
 }  // namespace plancast
 

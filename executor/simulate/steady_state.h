@@ -78,8 +78,8 @@ class SteadyState {
   // Whether all that streams are at has begun since it is steady.
   bool IsPast(const std::vector<Front>& fronts) const;
   // How many periods go on until the programs change; 0: not even one, nor later.
-  int32_t PeriodsAhead(const std::vector<Front>& fronts) const;
-  int32_t PeriodsAhead(int32_t entity, const Front& front) const;
+  int32_t PeriodsAhead(const std::vector<Front>& fronts);
+  int32_t PeriodsAhead(int32_t entity, const Front& front);
   // Takes so many periods for one. False: they are too few.
   bool Widen(int32_t periods);
   // Within how many periods the streams of every entity are.
@@ -92,8 +92,11 @@ class SteadyState {
   void RepeatPieces(int32_t entity, const Front& front, int32_t periods);
   // Those of an instance under way go on so many periods later.
   void MovePieces(int32_t entity, int32_t instance, int32_t periods);
-  // Those of an instance as a period before.
-  void RepeatPiecesOf(int32_t entity, int32_t instance);
+  // Those of instances of a period, ascending, as a period before; likewise in further ones.
+  struct Stretch {
+    int32_t first = 0, end = 0;
+  };
+  void RepeatPieces(int32_t entity, const std::vector<Stretch>& stretches, int32_t periods);
 
   const SimInput& in_;
   Streams& streams_;

@@ -7,7 +7,7 @@
 
 namespace plancast {
 
-int32_t SteadyState::PeriodsAhead(const std::vector<Front>& fronts) const {
+int32_t SteadyState::PeriodsAhead(const std::vector<Front>& fronts) {
   int32_t most = StreamCursor::kDone;
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     most = std::min(most, PeriodsAhead(e, fronts[e]));
@@ -20,7 +20,7 @@ int32_t SteadyState::PeriodsAhead(const std::vector<Front>& fronts) const {
   return most;
 }
 
-int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) const {
+int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) {
   const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
   if (front.first == StreamCursor::kDone || front.last - front.first > period) return 0;
   // What has gone ahead of the others did not do the same in every period.
@@ -40,9 +40,7 @@ int32_t SteadyState::PeriodsAhead(int32_t e, const Front& front) const {
   }
   // Up to where instances are as those a period before.
   const auto end_from = [&](int32_t first) {
-    int32_t alike = first - period;
-    while (periods_.Alike(program, alike)) ++alike;
-    return alike + period - 1;
+    return periods_.AlikeUntil(program, first - period) + period - 1;
   };
   // No stream is to be further.
   int32_t most = (end_from(front.first) - front.last) / period;
@@ -66,7 +64,11 @@ void SteadyState::Skip(int32_t periods, const Snapshot& now, const Snapshot& bef
   SimTrace::Jump jump{periods, period_ps_, {}};
   for (int32_t e = 0; e < streams_.num_entities(); ++e) {
     RepeatPieces(e, fronts[e], periods);
-    jump.repeats.push_back({fronts[e].first, periods_.Of(in_.ProgramOf(e))});
+    SimTrace::Repeat repeat{fronts[e].first, periods_.Of(in_.ProgramOf(e)), fronts[e].first};
+    for (uint32_t rest = fronts[e].ahead; rest != 0; rest &= rest - 1) {
+      repeat.all = std::max(repeat.all, fronts[e].at[__builtin_ctz(rest)]);
+    }
+    jump.repeats.push_back(repeat);
   }
   streams_.trace().jumps.push_back(std::move(jump));
   MoveStreams(periods, now, before);
@@ -122,7 +124,7 @@ void SteadyState::MoveStreams(int32_t periods, const Snapshot& now, const Snapsh
 }
 
 void SteadyState::RepeatPieces(int32_t e, const Front& front, int32_t periods) {
-  const int32_t program = in_.ProgramOf(e);
+  const int32_t program = in_.ProgramOf(e), period = periods_.Of(program);
   // Instances of streams that are far ahead are theirs alone.
   const auto is_theirs = [&](int32_t instance) {
     return (in_.index.BlockAt(program, instance).streams & front.ahead) != 0;
@@ -131,16 +133,27 @@ void SteadyState::RepeatPieces(int32_t e, const Front& front, int32_t periods) {
   for (int32_t i = front.last; i >= front.first; --i) {
     if (!is_theirs(i)) MovePieces(e, i, periods);
   }
-  const int32_t way = periods * periods_.Of(program);
-  for (int32_t i = front.first; i < front.first + way; ++i) {
-    if (!is_theirs(i)) RepeatPiecesOf(e, i);
+  // Of the others, all that lies between two of theirs at once.
+  std::vector<Stretch> stretches;
+  const auto add = [&](int32_t first, int32_t end) {
+    if (first < end) stretches.push_back({first, end});
+  };
+  int32_t from = front.first;
+  for (int32_t i = front.first; front.ahead != 0 && i < front.first + period; ++i) {
+    if (!is_theirs(i)) continue;
+    add(from, i);
+    from = i + 1;
   }
+  add(from, front.first + period);
+  RepeatPieces(e, stretches, periods);
   for (uint32_t rest = front.ahead; rest != 0; rest &= rest - 1) {
     const int32_t at = front.at[__builtin_ctz(rest)];
     MovePieces(e, at, periods);
-    for (int32_t i = at; i < at + way; ++i) {
-      if (in_.index.BlockAt(program, i).streams == (rest & -rest)) RepeatPiecesOf(e, i);
+    stretches.clear();
+    for (int32_t i = at; i < at + period; ++i) {
+      if (in_.index.BlockAt(program, i).streams == (rest & -rest)) add(i, i + 1);
     }
+    RepeatPieces(e, stretches, periods);
   }
 }
 
@@ -172,23 +185,49 @@ void SteadyState::MovePieces(int32_t e, int32_t i, int32_t periods) {
   }
 }
 
-void SteadyState::RepeatPiecesOf(int32_t e, int32_t i) {
+void SteadyState::RepeatPieces(int32_t e, const std::vector<Stretch>& stretches, int32_t periods) {
+  if (stretches.empty()) return;
   const int32_t program = in_.ProgramOf(e);
   SimTrace& trace = streams_.trace();
+  // Layers of an entity lie one behind another, those of each period as those of the one before.
   const int64_t* const layers = trace.layer_begin.data() + trace.instance_begin[e];
-  const int64_t begin = layers[i], length = begin - layers[i - periods_.Of(program)];
-  const int64_t end = begin + in_.index.InstanceOf(program, i).layer_count;
-  int32_t known = -1, later = -1;  // a piece, and the one a period later
-  for (int64_t l = begin; l < end; ++l) {
-    const int32_t before = trace.piece_of[l - length];
-    if (before != known && before >= 0) {
-      Piece piece = trace.pieces[before];
-      piece.origin += period_ps_;
-      later = static_cast<int32_t>(trace.pieces.size());
-      trace.pieces.push_back(piece);
+  const int32_t first = stretches.front().first;
+  const int64_t length = layers[first] - layers[first - periods_.Of(program)];
+  const auto begun = static_cast<int64_t>(trace.pieces.size());
+  // In the first period a piece for each of the one before, in further ones as many again.
+  for (const Stretch& stretch : stretches) {
+    int32_t* const pieces = trace.piece_of.data() + layers[stretch.first];
+    const int64_t count = layers[stretch.end - 1] - layers[stretch.first] +
+                          in_.index.InstanceOf(program, stretch.end - 1).layer_count;
+    int32_t known = -1, later = -1;  // a piece, and the one a period later
+    for (int64_t l = 0; l < count; ++l) {
+      const int32_t before = pieces[l - length];
+      if (before != known && before >= 0) {
+        later = static_cast<int32_t>(trace.pieces.size());
+        trace.pieces.push_back(trace.pieces[before]);
+        trace.pieces.back().origin += period_ps_;
+      }
+      known = before;
+      pieces[l] = before < 0 ? -1 : later;
     }
-    known = before;
-    trace.piece_of[l] = before < 0 ? -1 : later;
+  }
+  const auto more = static_cast<int32_t>(trace.pieces.size() - begun);
+  trace.pieces.resize(begun + int64_t{more} * periods);
+  Piece* const repeated = trace.pieces.data() + begun;
+  for (int64_t p = more; p < int64_t{more} * periods; ++p) {
+    repeated[p] = repeated[p - more];
+    repeated[p].origin += period_ps_;
+  }
+  for (int32_t period = 1; period < periods; ++period) {
+    for (const Stretch& stretch : stretches) {
+      int32_t* const pieces = trace.piece_of.data() + layers[stretch.first] + period * length;
+      const int64_t count = layers[stretch.end - 1] - layers[stretch.first] +
+                            in_.index.InstanceOf(program, stretch.end - 1).layer_count;
+      for (int64_t l = 0; l < count; ++l) {
+        const int32_t before = pieces[l - length];
+        pieces[l] = before + (before < 0 ? 0 : more);
+      }
+    }
   }
 }
 

@@ -39,6 +39,7 @@ struct SimTrace {
   // many in each, which go on as the period before does.
   struct Repeat {
     int32_t first = 0, length = 0;
+    int32_t all = 0;  // from this one on those of streams that were further ahead do, too
   };
   struct Jump {
     int32_t periods = 0;

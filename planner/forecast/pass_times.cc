@@ -230,6 +230,7 @@ absl::StatusOr<MeasuredPasses> MeasurePasses(const ExecutionGraph& graph,
   const std::vector<ClassMemory> memory = ReplayMemory(graph, runtime);
   SimulateOptions options;
   options.timeline = true;
+  options.only_slices = true;
   options.verified = true;
   options.memory = &memory;
   ASSIGN_OR_RETURN(const SimResult result,

@@ -15,13 +15,18 @@ constexpr int32_t kWhile = 48;
 
 // Whether two do the same, for whichever micro-batch.
 bool DoTheSame(const Instance& a, const Instance& b) {
-  return a.block == b.block && a.layer_count == b.layer_count && a.layer_begin == b.layer_begin &&
-         a.chunk == b.chunk && a.phase == b.phase && (a.rendezvous < 0) == (b.rendezvous < 0) &&
-         a.pairs() == b.pairs() && a.forward.chunk == b.forward.chunk &&
-         a.forward.layer_begin == b.forward.layer_begin &&
-         (!a.pairs() ||
-          a.forward.micro_batch - a.micro_batch == b.forward.micro_batch - b.micro_batch) &&
-         a.join_end - a.join_begin == b.join_end - b.join_begin;
+  if (a.block != b.block) return false;
+  // Nearly always all else is equal, too.
+  const int32_t differ =
+      (a.layer_count ^ b.layer_count) | (a.layer_begin ^ b.layer_begin) | (a.chunk ^ b.chunk) |
+      (static_cast<int32_t>(a.phase) ^ static_cast<int32_t>(b.phase)) |
+      (a.forward.chunk ^ b.forward.chunk) | (a.forward.layer_begin ^ b.forward.layer_begin) |
+      ((a.join_end - a.join_begin) ^ (b.join_end - b.join_begin));
+  if (differ != 0 || (a.rendezvous < 0) != (b.rendezvous < 0) || a.pairs() != b.pairs()) {
+    return false;
+  }
+  return !a.pairs() ||
+         a.forward.micro_batch - a.micro_batch == b.forward.micro_batch - b.micro_batch;
 }
 
 }  // namespace
@@ -62,15 +67,17 @@ bool Periods::Widen(int32_t periods) {
     if (int64_t{4} * lengths_[p] * periods > size) return false;
   }
   for (int32_t& length : lengths_) length *= periods;
+  alike_.clear();
   return true;
 }
 
 void Periods::Narrow(int32_t periods) {
   for (int32_t& length : lengths_) length /= periods;
+  alike_.clear();
 }
 
 bool Periods::FindFrom(const std::vector<int32_t>& instances) {
-  lengths_.clear();
+  Forget();
   const auto programs = static_cast<int32_t>(instances.size());
   std::vector<Turn> turns;
   int64_t all = 1;  // micro-batches after which all turn
@@ -124,6 +131,16 @@ Periods::Turn Periods::TurnFrom(int32_t program, int32_t instance) {
   return turn;
 }
 
+int32_t Periods::AlikeUntil(int32_t program, int32_t instance) {
+  if (alike_.empty()) alike_.resize(lengths_.size());
+  Stretch& known = alike_[program];
+  if (instance < known.begin || instance > known.end) {
+    known = {instance, instance};
+    while (Alike(program, known.end)) ++known.end;
+  }
+  return known.end;
+}
+
 bool Periods::Alike(int32_t program_index, int32_t index) const {
   const Program& program = graph_.programs[program_index];
   const int32_t length = lengths_[program_index];
@@ -131,9 +148,11 @@ bool Periods::Alike(int32_t program_index, int32_t index) const {
   const Instance& a = program.instances[index];
   const Instance& b = program.instances[index + length];
   if (!DoTheSame(a, b)) return false;
+  const Join* const joins_of_a = program.joins.data() + a.join_begin;
+  const Join* const joins_of_b = program.joins.data() + b.join_begin;
   for (int32_t j = 0; j < a.join_end - a.join_begin; ++j) {
-    const Join& x = program.joins[a.join_begin + j];
-    const Join& y = program.joins[b.join_begin + j];
+    const Join& x = joins_of_a[j];
+    const Join& y = joins_of_b[j];
     if (x.from_port != y.from_port || x.to_port != y.to_port) return false;
     // What happened once, or in the first micro-batch, is over.
     const bool once = y.from == x.from && program.instances[x.from].micro_batch == 0;

@@ -21,6 +21,8 @@ class Periods {
   // Whether an instance and the one a period later are alike: the same block after
   // the same others, and in a rendezvous with those a period after the peers.
   bool Alike(int32_t program, int32_t instance) const;
+  // The first instance from this one on that is not like the one a period later.
+  int32_t AlikeUntil(int32_t program, int32_t instance);
   // Takes so many periods for one. False: no program has four of these.
   bool Widen(int32_t periods);
   // Takes that back.
@@ -29,7 +31,10 @@ class Periods {
   // of schedules that go over all micro-batches of a chunk before the next, or of tables that turn
   // after several.
   bool FindFrom(const std::vector<int32_t>& instances);
-  void Forget() { lengths_.clear(); }
+  void Forget() {
+    lengths_.clear();
+    alike_.clear();
+  }
 
  private:
   // Lengths of `micro_batches` at a time, if all programs repeat in their middles.
@@ -44,6 +49,11 @@ class Periods {
   const ExecutionGraph& graph_;
   std::vector<int32_t> lengths_;
   std::vector<int32_t> borders_;  // while it looks for a turn
+  // Per program, instances that are known to be like those a period later, of which `end` is not.
+  struct Stretch {
+    int32_t begin = 0, end = -1;
+  };
+  std::vector<Stretch> alike_;
 };
 
 }  // namespace plancast
