@@ -17,7 +17,7 @@ from typing import Any
 
 from plancast.cli.main import main
 
-from tests.fuzz import mutate, seeds, whole_runs
+from tests.fuzz import learned_runs, mutate, seeds, whole_runs
 
 # What an option takes: words, some of them files of seeds.py; "" is a flag.
 _COUNT = ("2", "4", "8", "32", "1", "16", "1024", "0", "-1", "1000000000", "99999999999999999999")
@@ -77,7 +77,7 @@ _STORED = {
 _JOB = {"--batch": _COUNT, "--records": ("kernels.db",), "--library": ("torch", "torch:2.5", "x")}
 _PLAN = {"-s": _PLANS, "--from": _FRAMEWORKS}
 _OUT = ("out.txt", "out.csv", "out.json.gz", "out.html", "nowhere/out.txt", "/dev/full", ".", "")
-_REPORT = {"--report": _OUT, "--json": ("",)}
+_REPORT = {"--report": _OUT, "--json": ("",)} | learned_runs.OPTIONS
 
 _ALGORITHM = {"--bytes": _BYTES, "--alpha": _NUMBERS, "--trace": _OUT, "--json": ("",)}
 # Of some models and machines only.
@@ -128,6 +128,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[str,
     ),
     "compare": ((), ("-m", "-c", "-s"), _MODEL | _MACHINE | _PLAN | _JOB | _STORED | _REPORT),
     **whole_runs.commands(_MODEL, _MACHINE, _PLAN, _JOB | _STORED | _REPORT, _COUNT, _NUMBERS),
+    **learned_runs.COMMANDS,
     "validate": (
         ("truth.csv",),
         (),

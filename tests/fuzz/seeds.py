@@ -10,7 +10,7 @@ from pathlib import Path
 from plancast import Algorithm, Machine, _core
 from plancast.communication.nccl import Topology
 
-from tests.fuzz import targets
+from tests.fuzz import learned_runs, targets
 
 NATIVE = Path(__file__).with_name("native") / "corpus"
 FIXTURES = targets.LAUNCH
@@ -121,6 +121,7 @@ def write(folder: Path) -> None:
         "run.json": json.dumps(RUN),
         "truth.csv": TRUTH,
         "template.md": TEMPLATE,
+        "ours.learned": learned_runs.seed(),
         "ring.xml": Algorithm.make("all_reduce", "ring", gpus=4).to_msccl(),
         "topo.xml": Topology.from_machine(Machine.preset("dgx-a100-80g")).to_xml(),
     }

@@ -270,7 +270,7 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
   EXPECT_GT(overlapping_, 0);
   EXPECT_GT(pieces_, kPlansPerSlice / 10);
   EXPECT_GT(spread_, kPlansPerSlice / 100);
-  EXPECT_GT(apart_sharded_, kPlansPerSlice / 100);
+  EXPECT_GT(apart_sharded_, kPlansPerSlice / 200);
   EXPECT_LT(drawn, 4 * kPlansPerSlice);
   EXPECT_GT(rules_.size(), 100);  // of 200 and more
 }
