@@ -1,0 +1,20 @@
+#ifndef PLANCAST_EXECUTOR_CLUSTER_CHECK_JOBS_H_
+#define PLANCAST_EXECUTOR_CLUSTER_CHECK_JOBS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "executor/cluster/cluster_job.h"
+#include "executor/cluster/fabric.h"
+
+namespace plancast {
+
+// `jobs.yaml:12: job `a``.
+std::string InWords(const ClusterJob& job);
+
+// That a job can run on a fabric that is empty.
+absl::Status CheckJob(const ClusterJob& job, const Fabric& fabric);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_EXECUTOR_CLUSTER_CHECK_JOBS_H_
