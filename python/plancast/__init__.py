@@ -22,6 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
+    from plancast.clusters.job import ClusterJob
+    from plancast.clusters.lingjun import Assumed as LingjunAssumptions
+    from plancast.clusters.lingjun import read_lingjun
+    from plancast.clusters.outcome import ClusterOutcome
+    from plancast.clusters.run import cluster
     from plancast.communication.algorithms import Algorithm, AlgorithmRun
     from plancast.communication.chrome import ChromeTrace
     from plancast.communication.collective_table import CollectiveRow, CollectiveTable, collective
@@ -66,6 +71,8 @@ __all__ = [
     "Algorithm",
     "AlgorithmRun",
     "ChromeTrace",
+    "ClusterJob",
+    "ClusterOutcome",
     "CollectiveRow",
     "CollectiveTable",
     "Comparison",
@@ -78,6 +85,7 @@ __all__ = [
     "JobForecast",
     "Kernel",
     "LaunchConfig",
+    "LingjunAssumptions",
     "Machine",
     "Model",
     "ModelBuilder",
@@ -95,6 +103,7 @@ __all__ = [
     "Topology",
     "TrainingJob",
     "WhatIf",
+    "cluster",
     "collective",
     "compare",
     "execution_graph",
@@ -107,6 +116,7 @@ __all__ = [
     "product_grids",
     "profiles",
     "rank",
+    "read_lingjun",
     "recompute_sets",
     "rules",
     "sensitivities",
@@ -121,6 +131,8 @@ _HOME = {
     "Algorithm": "communication.algorithms",
     "AlgorithmRun": "communication.algorithms",
     "ChromeTrace": "communication.chrome",
+    "ClusterJob": "clusters.job",
+    "ClusterOutcome": "clusters.outcome",
     "CollectiveRow": "communication.collective_table",
     "CollectiveTable": "communication.collective_table",
     "Comparison": "comparison",
@@ -133,6 +145,7 @@ _HOME = {
     "JobForecast": "jobs",
     "LaunchConfig": "launch_config",
     "Kernel": "records",
+    "LingjunAssumptions": "clusters.lingjun",
     "Machine": "machine",
     "Model": "model",
     "ModelBuilder": "model",
@@ -150,6 +163,7 @@ _HOME = {
     "Topology": "communication.nccl",
     "TrainingJob": "jobs",
     "WhatIf": "changes",
+    "cluster": "clusters.run",
     "collective": "communication.collective_table",
     "compare": "comparison",
     "execution_graph": "compiled",
@@ -162,6 +176,7 @@ _HOME = {
     "product_grids": "product_grid",
     "profiles": "planning",
     "rank": "planning",
+    "read_lingjun": "clusters.lingjun",
     "recompute_sets": "planning",
     "rules": "op_rules",
     "sensitivities": "changes",
@@ -170,6 +185,9 @@ _HOME = {
     "why_framework_cannot_run": "planning",
 }
 
+# What its home calls it, where that is another name.
+_CALLED = {"LingjunAssumptions": "Assumed"}
+
 
 def __getattr__(name: str) -> Any:
     if name == "launchers":
@@ -177,7 +195,7 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'plancast' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"plancast.{home}"), name)
+    value = getattr(importlib.import_module(f"plancast.{home}"), _CALLED.get(name, name))
     globals()[name] = value
     return value
 

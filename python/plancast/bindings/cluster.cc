@@ -11,6 +11,7 @@
 
 #include "base/status_macros.h"
 #include "executor/cluster/simulate_cluster.h"
+#include "executor/jobs/placement.h"
 #include "planner/plan_phases.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
@@ -137,6 +138,8 @@ void BindCluster(py::module_& m) {
       .def_property_readonly("hosts", [](const Fabric& self) { return self.spec().hosts; })
       .def_property_readonly("gpus_per_host",
                              [](const Fabric& self) { return self.spec().gpus_per_host; })
+      .def_property_readonly("nics_per_host",
+                             [](const Fabric& self) { return self.spec().nics_per_host; })
       .def_property_readonly("links", [](const Fabric& self) { return self.capacities().size(); })
       .def("link_name", &Fabric::LinkName, py::arg("link"))
       .def("capacity", [](const Fabric& self, int32_t link) { return self.capacities().at(link); },
@@ -200,6 +203,12 @@ void BindCluster(py::module_& m) {
         py::arg("sharing"), py::arg("order"), py::arg("levels"), py::arg("paths"),
         py::arg("backfill"), py::arg("seed"), py::arg("until_ps"), py::arg("waits"),
         py::arg("slices_until"), py::arg("shortcuts"));
+  m.def(
+      "placed_devices",
+      [](const PyMachine& machine, const std::string& placement) {
+        return ValueOrThrow(ParsePlacement(placement, machine.machine));
+      },
+      py::arg("machine"), py::arg("placement"));
   m.def("plan_phases", &Phases, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::arg("session"), py::kw_only(), py::arg("name"), py::arg("placement"), py::arg("batch"),
         py::arg("dtype"), py::arg("profile"));

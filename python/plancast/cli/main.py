@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from plancast.cli import (
     calibrate,
+    cluster,
     collective,
     compare,
     compile,
@@ -39,6 +40,7 @@ _SUBCOMMANDS = (
     compile,
     calibrate,
     collective,
+    cluster,
     records,
     profile,
     run,
@@ -48,7 +50,7 @@ _SUBCOMMANDS = (
 # Of files the writer says the name; these are of standard output, which has none.
 _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
-_PLANNED = ("size", "cluster")
+_PLANNED = ("size",)
 # Options that people look for and what there is instead.
 _ADAPTERS = "Every parameter of a model is trained; leave adapters out."
 _NOT_SIMULATED = {

@@ -1,0 +1,115 @@
+"""Rich tables of jobs on a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from plancast.accuracy.report.fitted_table import FittedTable
+from plancast.textual import count, duration, percent
+
+if TYPE_CHECKING:
+    from plancast.clusters.outcome import ClusterOutcome
+
+_MOST_JOBS, _MOST_LINKS, _MOST_WAITS = 24, 10, 10
+_IMMENSE = 1e29
+# Of the length of a period: nearer is the same state.
+_EXACT = 1e-8
+
+
+def cluster_tables(outcome: ClusterOutcome) -> RenderableType:
+    """The cluster, its jobs, its links and who waits for whom."""
+    when = "in the long run" if outcome.steady else f"over {duration(outcome.end)}"
+    head = Text(f"{len(outcome.jobs):,} jobs on {outcome.gpus:,} GPUs", style="bold")
+    head.append(
+        f" {when}: GPUs compute {percent(outcome.busy_share)} of the time, "
+        f"{percent(outcome.busy_share_of_jobs)} of that of jobs",
+        style="",
+    )
+    parts: list[RenderableType] = [head, Text(_said(outcome), style="dim")]
+    if outcome.mean_completion is not None:
+        parts.append(Text(f"from arrival to end: {duration(outcome.mean_completion)} on average"))
+    parts += ["", _jobs(outcome)]
+    if outcome.links:
+        parts += ["", _links(outcome)]
+    if outcome.waits:
+        parts += ["", _waits(outcome)]
+    if outcome.off_by > _EXACT:
+        parts.append(
+            Text(
+                "steady states of unlike jobs repeat only roughly: ends of a period are up to "
+                f"{percent(outcome.off_by, 2)} of it apart",
+                style="dim",
+            )
+        )
+    parts += [Text(f"note: {note}", style="dim") for note in outcome.notes]
+    return Group(*parts)
+
+
+def _said(outcome: ClusterOutcome) -> str:
+    options = outcome.options
+    words = [f"links: {options['sharing']}"]
+    if options["sharing"] == "strict":
+        words.append(f"by {options['order']}")
+        if options["levels"]:
+            words.append(f"in {options['levels']} levels")
+    words.append(f"paths by {options['paths']}")
+    slowed = sum(job.slowdown > 1.001 for job in outcome.jobs)
+    return f"{', '.join(words)}; {slowed:,} jobs are slowed down by others"
+
+
+def _jobs(outcome: ClusterOutcome) -> FittedTable:
+    """Those that lose most, in the order of the file where all are shown."""
+    jobs = list(outcome.jobs)
+    if len(jobs) > _MOST_JOBS:
+        jobs = sorted(jobs, key=lambda job: -job.slowdown)[:_MOST_JOBS]
+    table = FittedTable()
+    table.words("job")
+    table.numbers("GPUs")
+    for name, leaves in (("waits", 3), ("alone", 5), ("iteration", None), ("slowdown", None)):
+        table.numbers(name, leaves=leaves)
+    table.numbers("intensity", leaves=1)
+    table.numbers("level", leaves=2)
+    table.numbers("ends", leaves=4)
+    for job in jobs:
+        ran = job.start is not None
+        table.row(
+            job.name,
+            f"{job.gpus:,}",
+            duration(job.waited) if job.waited is not None else "for ever",
+            duration(job.alone) if ran else "",
+            duration(job.iteration) if ran else "",
+            f"{job.slowdown:.3f}" if ran else "",
+            count(job.intensity) if ran and job.intensity < _IMMENSE else "",
+            str(job.level) if ran else "",
+            duration(job.end) if job.end is not None else "",
+        )
+    if len(outcome.jobs) > len(jobs):
+        table.row(f"and {len(outcome.jobs) - len(jobs):,} more, slowed down less")
+    return table
+
+
+def _links(outcome: ClusterOutcome) -> FittedTable:
+    table = FittedTable()
+    table.words("fullest links", least=20)
+    table.numbers("used")
+    table.numbers("jobs", leaves=1)
+    for link in outcome.links[:_MOST_LINKS]:
+        table.row(link.name, percent(link.utilisation), f"{link.jobs:,}")
+    if len(outcome.links) > _MOST_LINKS:
+        table.row(f"and {len(outcome.links) - _MOST_LINKS:,} more")
+    return table
+
+
+def _waits(outcome: ClusterOutcome) -> FittedTable:
+    table = FittedTable()
+    table.words("who waits", "for whom")
+    table.numbers("lost")
+    table.words("mostly at", least=20, leaves=1)
+    for wait in outcome.waits[:_MOST_WAITS]:
+        table.row(wait.waiter, wait.other, duration(wait.seconds), wait.link)
+    if len(outcome.waits) > _MOST_WAITS:
+        table.row(f"and {len(outcome.waits) - _MOST_WAITS:,} more pairs")
+    return table
