@@ -235,14 +235,15 @@ void LoopSet::CountWaits(int64_t until) {
   }
 }
 
-std::vector<LoopWait> LoopSet::Waits() const {
+std::vector<LoopWait> LoopSet::WaitsOf(const std::vector<double>& seconds) const {
   std::vector<LoopWait> waits;
   for (const auto& [key, place] : wait_places_) {
+    if (static_cast<size_t>(place) >= seconds.size()) continue;
     LoopWait wait;
     wait.waiter = static_cast<int32_t>(key >> 44);
     wait.other = static_cast<int32_t>((key >> 24) & 0xfffff);
     wait.link = link_of_[key & 0xffffff];
-    wait.seconds = wait_seconds_[place];
+    wait.seconds = seconds[place];
     waits.push_back(wait);
   }
   std::sort(waits.begin(), waits.end(), [](const LoopWait& a, const LoopWait& b) {

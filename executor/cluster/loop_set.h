@@ -72,8 +72,9 @@ class LoopSet {
   void Skip(int64_t time_ps, const std::vector<int64_t>& iterations,
             const std::vector<double>& waits);
 
-  std::vector<LoopWait> Waits() const;
-  // The same by an order that only grows.
+  std::vector<LoopWait> Waits() const { return WaitsOf(wait_seconds_); }
+  // Of seconds in the order of wait_seconds(), which only grows.
+  std::vector<LoopWait> WaitsOf(const std::vector<double>& seconds) const;
   const std::vector<double>& wait_seconds() const { return wait_seconds_; }
   const std::vector<LoopSlice>& slices() const { return slices_; }
 

@@ -31,8 +31,13 @@ double BytesOf(const ClusterJob& job) {
 PlacedLoop Routes::Place(const ClusterJob& job, absl::Span<const int64_t> gpus,
                          int64_t weight) const {
   PlacedLoop placed;
-  placed.flows = fabric_.RingOf(gpus, &placed.per_hop);
   placed.loop.weight = weight;
+  bool sends = false;
+  for (const ClusterJob::Phase& phase : job.phases) {
+    sends = sends || phase.transfer_ps > 0 || phase.bytes > 0;
+  }
+  if (!sends) return placed;
+  placed.flows = fabric_.RingOf(gpus, &placed.per_hop);
   // Loads are compared before there are paths: as if interfaces were the limit.
   double communication = 0, all = 0;
   for (const ClusterJob::Phase& phase : job.phases) {

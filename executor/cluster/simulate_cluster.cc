@@ -57,7 +57,11 @@ class Simulation {
       RETURN_IF_ERROR(StartJobs());
       Regroup();
     }
-    if (options_.until_ps != kNever) now_ = options_.until_ps;
+    if (options_.until_ps != kNever) {
+      now_ = options_.until_ps;
+    } else if (!groups_.empty()) {
+      now_ = std::max(now_, options_.slices_until);
+    }
     Finish();
     return std::move(out_);
   }
@@ -151,6 +155,12 @@ class Simulation {
   // Keeps what is to be told of a group that is over.
   void Note(const Group& group, const LoopSet& set) {
     const SteadyRun::Period* period = group.run->period();
+    if (group.members.size() > 1) {
+      const double job_time =
+          ToSeconds(now_ - group.since) * static_cast<double>(group.members.size()) + 1e-12;
+      off_by_ += group.run->off_by() * job_time;
+      off_by_time_ += job_time;
+    }
     for (size_t m = 0; m < group.members.size(); ++m) {
       const int32_t j = group.members[m];
       const int64_t done = set.IterationsOf(static_cast<int>(m)) - running_[j].state.iterations;
@@ -167,11 +177,22 @@ class Simulation {
       }
     }
     for (const LoopWait& wait : set.Waits()) {
+      if (wait.seconds <= 0) continue;
       waits_[{group.members[wait.waiter], group.members[wait.other], wait.link}] += wait.seconds;
     }
     for (const LoopSlice& slice : set.slices()) {
       out_.slices.push_back({group.members[slice.member], slice.transfer, slice.iteration,
                              slice.start_ps, slice.end_ps});
+    }
+  }
+
+  // What is lost in an iteration from now on, in place of what was until now.
+  void NotePeriod(const Group& group, const SteadyRun::Period& period) {
+    for (const LoopWait& wait : group.run->PeriodWaits()) {
+      const int64_t iterations = period.iterations[wait.waiter];
+      if (iterations == 0) continue;
+      waits_[{group.members[wait.waiter], group.members[wait.other], wait.link}] =
+          wait.seconds / static_cast<double>(iterations);
     }
   }
 
@@ -432,15 +453,17 @@ class Simulation {
     group.run = std::make_unique<SteadyRun>(
         LoopSet(std::move(members), fabric_.capacities(), now_, options), steady);
     out_.steady_runs += group.members.size() > 1 ? 1 : 0;
-    out_.off_by = std::max(out_.off_by, group.run->off_by());
     groups_.push_back(std::move(group));
   }
 
   void Finish() {
+    if (options_.until_ps == kNever && !groups_.empty()) waits_.clear();
     std::vector<double> rates(link_bytes_.size(), 0.0);
     for (const Group& group : groups_) {
       LoopSet set = group.run->At(now_);
+      const SteadyRun::Period* period = group.run->period();
       Note(group, set);
+      if (options_.until_ps == kNever && period != nullptr) NotePeriod(group, *period);
       for (size_t m = 0; m < group.members.size(); ++m) {
         const int32_t j = group.members[m];
         running_[j].state = set.StateOf(static_cast<int>(m));
@@ -464,6 +487,7 @@ class Simulation {
     std::stable_sort(out_.slices.begin(), out_.slices.end(),
                      [](const auto& a, const auto& b) { return a.start_ps < b.start_ps; });
     out_.end_ps = now_;
+    if (off_by_time_ > 0) out_.off_by = off_by_ / off_by_time_;
   }
 
   // What is on a link, among the running jobs of one moment.
@@ -490,6 +514,7 @@ class Simulation {
   std::vector<int32_t> link_jobs_;
   std::vector<OnLink> first_on_;
   std::map<std::array<int32_t, 3>, double> waits_;
+  double off_by_ = 0, off_by_time_ = 0;
   ClusterOutcome out_;
 };
 

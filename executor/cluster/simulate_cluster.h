@@ -48,7 +48,7 @@ struct ClusterOptions {
   int64_t until_ps = Fluid::kNever;
   bool waits = true;         // who waits for whom
   int64_t slices_until = 0;  // phases as they ran, of the first so many ps
-  int64_t most_events = 3000;  // see SteadyRun
+  int64_t most_events = 6000;  // see SteadyRun
   bool shortcuts = true;
 };
 
@@ -63,6 +63,7 @@ struct ClusterJobOutcome {
 };
 
 struct ClusterOutcome {
+  // Lost in all; where jobs remain that have no end, by them in an iteration as things stand.
   struct Wait {
     int32_t waiter = 0, other = 0;  // jobs
     int32_t link = 0;
@@ -93,7 +94,7 @@ struct ClusterOutcome {
   std::vector<Slice> slices;
   int64_t end_ps = 0;       // when the last thing changed, or options.until_ps
   int64_t steady_runs = 0;  // sets of jobs whose steady state was looked for
-  double off_by = 0;        // SteadyRun::off_by, at most
+  double off_by = 0;  // SteadyRun::off_by of these, on average over the time of their jobs
 };
 
 // Runs jobs as they arrive, wait for GPUs, start, share links and end, from one change to the

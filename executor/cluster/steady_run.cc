@@ -1,6 +1,7 @@
 #include "executor/cluster/steady_run.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace plancast {
@@ -8,18 +9,14 @@ namespace {
 
 // Roundings of one period: each event rounds its time up by less than a picosecond.
 constexpr int64_t kRounding = 64;
-// Of the slowest iteration: nearer is the same.
-constexpr int64_t kPerIteration = 1'000'000'000;
+// Of a period: nearer is the same.
+constexpr int64_t kPerPeriod = 1'000'000'000;
+// Events for each loop in which the slowest begins nothing.
+constexpr int64_t kMostQuiet = 64;
 constexpr size_t kMostMoments = 256;
 
-struct Moment {
-  int64_t time = 0;
-  std::vector<int64_t> positions, iterations;
-  std::vector<double> waits;
-};
-
-Moment MomentOf(LoopSet& set) {
-  Moment moment;
+SteadyRun::Moment MomentOf(LoopSet& set) {
+  SteadyRun::Moment moment;
   moment.time = set.now();
   moment.positions = set.Positions();
   for (int m = 0; m < set.size(); ++m) moment.iterations.push_back(set.IterationsOf(m));
@@ -27,7 +24,7 @@ Moment MomentOf(LoopSet& set) {
   return moment;
 }
 
-SteadyRun::Period Between(const Moment& a, const Moment& b, int64_t apart) {
+SteadyRun::Period Between(const SteadyRun::Moment& a, const SteadyRun::Moment& b, int64_t apart) {
   SteadyRun::Period period;
   period.time_ps = b.time - a.time;
   period.apart_ps = apart;
@@ -39,13 +36,14 @@ SteadyRun::Period Between(const Moment& a, const Moment& b, int64_t apart) {
   return period;
 }
 
-// The loop whose beginnings are the moments: the one with the longest iteration.
-int Slowest(const LoopSet& set) {
-  int slowest = 0;
-  for (int m = 1; m < set.size(); ++m) {
-    if (set.loop(m).IterationPs() > set.loop(slowest).IterationPs()) slowest = m;
-  }
-  return slowest;
+// The loop with the longest iteration but for so many.
+int Slowest(const LoopSet& set, int passed_over) {
+  std::vector<int> loops(set.size());
+  std::iota(loops.begin(), loops.end(), 0);
+  std::stable_sort(loops.begin(), loops.end(), [&](int a, int b) {
+    return set.loop(a).IterationPs() > set.loop(b).IterationPs();
+  });
+  return loops[passed_over];
 }
 
 }  // namespace
@@ -55,32 +53,46 @@ SteadyRun::SteadyRun(LoopSet origin, const Options& options)
   Find();
 }
 
+// Takes the nearest earlier moment, against the time since, if it is nearer than any pair before;
+// whether it is the same.
+bool SteadyRun::Compare(LoopSet& run, const std::vector<Moment>& moments) {
+  if (moments.empty()) return false;
+  const Moment now = MomentOf(run);
+  for (auto then = moments.rbegin(); then != moments.rend(); ++then) {
+    const int64_t apart = run.Distance(now.positions, then->positions);
+    const int64_t time = now.time - then->time;
+    if (found_ && int128{apart} * period_.time_ps >= int128{period_.apart_ps} * time) continue;
+    found_ = true;
+    period_ = Between(*then, now, apart);
+    again_ = std::make_unique<LoopSet>(run);
+    const int64_t same = std::max(kRounding * run.size(), time / kPerPeriod);
+    if (apart <= same) return true;
+  }
+  return false;
+}
+
 void SteadyRun::Find() {
   at_end_ = std::make_unique<LoopSet>(*origin_);
   LoopSet& run = *at_end_;
-  const int slowest = Slowest(run);
-  const int64_t same =
-      std::max(kRounding * run.size(), run.loop(slowest).IterationPs() / kPerIteration);
+  // The loop whose beginnings are the moments, and when it began last.
+  int slowest = Slowest(run, 0);
+  int64_t seen = run.IterationsOf(slowest), events = 0, quiet = 0;
+  int passed_over = 0;
   std::vector<Moment> moments;
-  int64_t seen = -1, events = 0;
   while (run.stopped().empty()) {
     if (options_.shortcuts && run.now() >= options_.whole_until &&
         run.IterationsOf(slowest) != seen) {
       seen = run.IterationsOf(slowest);
-      Moment now = MomentOf(run);
-      for (auto then = moments.rbegin(); then != moments.rend(); ++then) {
-        const int64_t apart = run.Distance(now.positions, then->positions);
-        if (found_ && apart >= period_.apart_ps) continue;
-        found_ = true;
-        period_ = Between(*then, now, apart);
-        again_ = std::make_unique<LoopSet>(run);
-        if (apart <= same) break;
-      }
-      if (found_ && (period_.apart_ps <= same || events > options_.most_events ||
-                     moments.size() >= kMostMoments)) {
-        break;
-      }
-      moments.push_back(std::move(now));
+      quiet = 0;
+      if (Compare(run, moments)) break;
+      if (found_ && (events > options_.most_events || moments.size() >= kMostMoments)) break;
+      moments.push_back(MomentOf(run));
+    } else if (++quiet > kMostQuiet * run.size() && passed_over + 1 < run.size()) {
+      // It hardly gets anywhere beside the others, whose beginnings are the moments then.
+      slowest = Slowest(run, ++passed_over);
+      seen = run.IterationsOf(slowest);
+      quiet = 0;
+      moments.clear();
     }
     run.AdvanceTo(run.NextEvent());
     ++events;

@@ -16,11 +16,11 @@ namespace plancast {
 //     origin ... seen before ═══ period ═══ seen again ┈┈ whole periods left out ┈┈ end
 //
 // Loops of unlike iterations may never stand alike to the last digit. After `most_events`
-// the two moments nearest to each other are taken, and off_by() says how far apart they were.
+// the two moments nearest to each other, against the time between them, are taken, and off_by() says how far apart they were.
 class SteadyRun {
  public:
   struct Options {
-    int64_t most_events = 3000;
+    int64_t most_events = 6000;
     int64_t whole_until = 0;  // nothing is left out before, ps
     bool shortcuts = true;    // else every event runs
   };
@@ -29,6 +29,13 @@ class SteadyRun {
     std::vector<int64_t> iterations;  // of each loop
     std::vector<double> waits;        // LoopSet::wait_seconds
     int64_t apart_ps = 0;
+  };
+
+  // How all stood when a loop began an iteration.
+  struct Moment {
+    int64_t time = 0;
+    std::vector<int64_t> positions, iterations;
+    std::vector<double> waits;
   };
 
   SteadyRun(LoopSet origin, const Options& options);
@@ -40,11 +47,16 @@ class SteadyRun {
   LoopSet At(int64_t time_ps) const;
   // Null if a loop came to its end before one was found.
   const Period* period() const { return found_ ? &period_ : nullptr; }
+  // What is lost in a period; nothing without one.
+  std::vector<LoopWait> PeriodWaits() const {
+    return found_ ? again_->WaitsOf(period_.waits) : std::vector<LoopWait>();
+  }
   // Of the period, what its ends were apart over its length; 0 without one.
   double off_by() const;
 
  private:
   void Find();
+  bool Compare(LoopSet& run, const std::vector<Moment>& moments);
   // Leaves out whole periods that begin at `set`, none of them beyond `limit` or an end.
   void LeaveOut(LoopSet& set, int64_t limit) const;
 

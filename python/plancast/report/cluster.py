@@ -39,8 +39,8 @@ def cluster_tables(outcome: ClusterOutcome) -> RenderableType:
     if outcome.off_by > _EXACT:
         parts.append(
             Text(
-                "steady states of unlike jobs repeat only roughly: ends of a period are up to "
-                f"{percent(outcome.off_by, 2)} of it apart",
+                "steady states of unlike jobs repeat only roughly: the ends of a period are "
+                f"{percent(outcome.off_by, 2)} of it apart on average",
                 style="dim",
             )
         )
