@@ -107,8 +107,7 @@ absl::StatusOr<PlanPhases> PhasesOf(const JobRequest& request, const Machine& ma
   job.arrival_ps = 0;
   SimulateOptions options;
   options.timeline = true;
-  ASSIGN_OR_RETURN(const SimResult result,
-                   ExecutePlaced(job, machine, pricing.kernels(), options));
+  ASSIGN_OR_RETURN(const SimResult result, ExecutePlaced(job, machine, pricing.kernels(), options));
   ASSIGN_OR_RETURN(const CommUses uses, FindCommUses(graph));
   Sent sent(job, machine, uses);
 
@@ -151,8 +150,8 @@ absl::StatusOr<PlanPhases> PhasesOf(const JobRequest& request, const Machine& ma
     const Intervals kernels = Joined(std::move(classes[c].kernels));
     const auto devices = static_cast<double>(result.classes[c].devices);
     phases.host_bytes += devices * classes[c].bytes / static_cast<double>(hosts.size());
-    phases.busy_ps += devices * static_cast<double>(Length(kernels)) /
-                      static_cast<double>(job.devices.size());
+    phases.busy_ps +=
+        devices * static_cast<double>(Length(kernels)) / static_cast<double>(job.devices.size());
     if (Length(network) > phases.network_ps) {
       phases.network_ps = Length(network);
       phases.overlapped_ps = Common(network, kernels);

@@ -62,7 +62,7 @@ absl::StatusOr<Machine> JobMachine(const Machine& machine, absl::string_view pla
 }
 
 absl::StatusOr<PlacedRequest> PlaceRequest(const JobRequest& request, const Machine& machine,
-                                    const Pricing& pricing, Session& session) {
+                                           const Pricing& pricing, Session& session) {
   const std::string where = absl::StrCat("job `", request.name, "`");
   RETURN_IF_ERROR(CheckNotMixed(machine, "A forecast of several jobs"));
   PlacedJob job;

@@ -45,7 +45,7 @@ struct PlacedRequest {
   Machine size;      // JobMachine()
 };
 absl::StatusOr<PlacedRequest> PlaceRequest(const JobRequest& request, const Machine& machine,
-                                    const Pricing& pricing, Session& session);
+                                           const Pricing& pricing, Session& session);
 
 // One iteration of each job, together on one machine, in the order asked for.
 absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,

@@ -55,13 +55,13 @@ absl::Status CheckJob(const ClusterJob& job, const Fabric& fabric) {
                                      "; give a whole number from 1 to ", kMostWeight, "."));
   }
   if (job.gpus < 1 || job.gpus > fabric.num_gpus()) {
-    return Refused(job, absl::StrCat("needs ", job.gpus, " GPUs; the cluster has ",
-                                     fabric.num_gpus(), "."));
+    return Refused(
+        job, absl::StrCat("needs ", job.gpus, " GPUs; the cluster has ", fabric.num_gpus(), "."));
   }
   if (job.placement == GpuPlacement::kGiven) {
     if (static_cast<int64_t>(job.devices.size()) != job.gpus) {
-      return Refused(job, absl::StrCat("needs ", job.gpus, " GPUs and is given ",
-                                       job.devices.size(), "."));
+      return Refused(
+          job, absl::StrCat("needs ", job.gpus, " GPUs and is given ", job.devices.size(), "."));
     }
     int64_t previous = -1;
     for (int64_t gpu : job.devices) {

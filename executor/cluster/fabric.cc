@@ -40,9 +40,9 @@ absl::StatusOr<Fabric> Fabric::Create(Spec spec) {
                                                      below, " below it."));
     }
     if (tier.width < 1 || tier.width > 4096 || tier.bytes_per_s < 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tier `", tier.name, "` has ", tier.width, " uplinks of ", tier.bytes_per_s,
-          " bytes a second; give 1 to 4,096 of some rate."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tier `", tier.name, "` has ", tier.width, " uplinks of ", tier.bytes_per_s,
+                       " bytes a second; give 1 to 4,096 of some rate."));
     }
     int32_t nodes = 0;
     for (int32_t node : tier.node_of) {
@@ -58,8 +58,8 @@ absl::StatusOr<Fabric> Fabric::Create(Spec spec) {
     const int64_t links = static_cast<int64_t>(fabric.capacities_.size()) +
                           int64_t{nodes} * rails * tier.width * kStride;
     if (links > kMostLinks) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the fabric has ", links, " links; at most ", kMostLinks, " are simulated."));
+      return absl::InvalidArgumentError(absl::StrCat("the fabric has ", links, " links; at most ",
+                                                     kMostLinks, " are simulated."));
     }
     fabric.capacities_.resize(links, tier.bytes_per_s);
     for (int32_t& node : node_of_host) node = tier.node_of[node];
@@ -92,8 +92,9 @@ absl::StatusOr<Fabric> Fabric::Of(const Machine& machine, int32_t width) {
     tier.width = width;
     // Of the machine's instances, one for each rail or for each pod.
     const int64_t instances = tier.by_rail ? std::min(of.nics_per_host, of.gpus_per_host) : 1;
-    tier.bytes_per_s = std::llround(link.bytes_per_s * static_cast<double>(link.instances_per_block) /
-                                    static_cast<double>(instances * width));
+    tier.bytes_per_s =
+        std::llround(link.bytes_per_s * static_cast<double>(link.instances_per_block) /
+                     static_cast<double>(instances * width));
     spec.tiers.push_back(std::move(tier));
   }
   return Create(std::move(spec));
@@ -119,8 +120,8 @@ std::string Fabric::LinkName(int32_t link) const {
   const int64_t place = (link - first_link_[tier]) / kStride;
   const int64_t switches = of.by_rail ? spec_.nics_per_host : 1;
   const int64_t bundle = place / of.width;
-  std::string name = absl::StrCat("uplink ", place % of.width, " of ", of.name, " ",
-                                  bundle / switches);
+  std::string name =
+      absl::StrCat("uplink ", place % of.width, " of ", of.name, " ", bundle / switches);
   if (of.by_rail) absl::StrAppend(&name, " rail ", bundle % switches);
   return absl::StrCat(name, ", ", way);
 }
@@ -130,8 +131,8 @@ std::vector<FabricFlow> Fabric::RingOf(absl::Span<const int64_t> gpus, int64_t* 
   std::map<int64_t, std::set<std::pair<int64_t, int64_t>>> nics;
   for (int64_t gpu : gpus) {
     const int64_t host = gpu / spec_.gpus_per_host, local = gpu % spec_.gpus_per_host;
-    nics[host / spec_.hosts_per_domain].emplace(
-        host, local * spec_.nics_per_host / spec_.gpus_per_host);
+    nics[host / spec_.hosts_per_domain].emplace(host,
+                                                local * spec_.nics_per_host / spec_.gpus_per_host);
   }
   std::vector<FabricFlow> flows;
   *per_hop = 0;

@@ -40,8 +40,8 @@ class Fabric {
   struct Spec {
     int64_t hosts = 1, gpus_per_host = 8, nics_per_host = 1;
     int64_t nic_bytes_per_s = 0;
-    int64_t hosts_per_domain = 1;     // whose GPUs reach each other without interfaces
-    int64_t inside_bytes_per_s = 0;   // of a GPU to others of its domain
+    int64_t hosts_per_domain = 1;    // whose GPUs reach each other without interfaces
+    int64_t inside_bytes_per_s = 0;  // of a GPU to others of its domain
     std::vector<Tier> tiers;
   };
 

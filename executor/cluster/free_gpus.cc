@@ -9,7 +9,8 @@ FreeGpus::FreeGpus(const Fabric& fabric)
   user_of_.assign(free_, kNobody);
   free_of_host_.assign(fabric.spec().hosts, per_host_);
   for (size_t t = 0; t < fabric.spec().tiers.size(); ++t) {
-    std::vector<int64_t>& free_of = free_of_node_.emplace_back(fabric.NumNodes(static_cast<int>(t)));
+    std::vector<int64_t>& free_of =
+        free_of_node_.emplace_back(fabric.NumNodes(static_cast<int>(t)));
     for (int64_t h = 0; h < fabric.spec().hosts; ++h) {
       free_of[fabric.NodeOf(static_cast<int>(t), h)] += per_host_;
     }
@@ -75,9 +76,8 @@ std::vector<int64_t> FreeGpus::Spread(int64_t gpus) const {
     }
   }
   for (std::vector<int64_t>& of : of_leaf) {
-    std::stable_sort(of.begin(), of.end(), [&](int64_t a, int64_t b) {
-      return free_of_host_[a] > free_of_host_[b];
-    });
+    std::stable_sort(of.begin(), of.end(),
+                     [&](int64_t a, int64_t b) { return free_of_host_[a] > free_of_host_[b]; });
   }
   // Of each turn the emptiest hosts first.
   std::vector<int64_t> order;
@@ -87,9 +87,8 @@ std::vector<int64_t> FreeGpus::Spread(int64_t gpus) const {
       if (turn < of.size()) row.push_back(of[turn]);
     }
     if (row.empty()) break;
-    std::stable_sort(row.begin(), row.end(), [&](int64_t a, int64_t b) {
-      return free_of_host_[a] > free_of_host_[b];
-    });
+    std::stable_sort(row.begin(), row.end(),
+                     [&](int64_t a, int64_t b) { return free_of_host_[a] > free_of_host_[b]; });
     order.insert(order.end(), row.begin(), row.end());
   }
   return From(order, gpus);

@@ -197,8 +197,7 @@ void LoopSet::CountWaits(int64_t until) {
     const int64_t rate = fluid_.RateQ16(running_[m].transfer);
     slowed = slowed || rate < loop(m).AloneQ16();
     for (const Fluid::Use& use : uses_[m]) {
-      loads_[use.resource] +=
-          static_cast<double>(rate) * static_cast<double>(use.coefficient_q20);
+      loads_[use.resource] += static_cast<double>(rate) * static_cast<double>(use.coefficient_q20);
     }
   }
   if (!slowed) return;

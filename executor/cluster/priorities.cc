@@ -22,8 +22,8 @@ Loop OnOneLink(const Loop& loop, int64_t capacity, int32_t priority) {
   one.priority = priority;
   one.alone_level = AloneLevel(one.uses, {capacity}, 1, std::numeric_limits<int64_t>::max());
   for (size_t p = 0; p < loop.phases.size(); ++p) {
-    one.phases.push_back({loop.phases[p].compute_ps,
-                          int128{loop.TransferPs(static_cast<int>(p))} * one.AloneQ16()});
+    one.phases.push_back(
+        {loop.phases[p].compute_ps, int128{loop.TransferPs(static_cast<int>(p))} * one.AloneQ16()});
   }
   return one;
 }
@@ -33,9 +33,10 @@ std::pair<double, double> Pace(const Loop& first, const Loop& second, int64_t ca
   LoopSet::Options options;
   options.sharing = LinkSharing::kPriority;
   const int64_t capacities[] = {capacity};
-  const SteadyRun run(LoopSet({{&first, LoopState::Fresh(first)}, {&second, LoopState::Fresh(second)}},
-                              capacities, 0, options),
-                      {});
+  const SteadyRun run(
+      LoopSet({{&first, LoopState::Fresh(first)}, {&second, LoopState::Fresh(second)}}, capacities,
+              0, options),
+      {});
   const SteadyRun::Period& period = *run.period();
   const double seconds = ToSeconds(period.time_ps);
   return {static_cast<double>(period.iterations[0]) / seconds,
@@ -133,9 +134,9 @@ std::vector<int32_t> CompressedLevels(int32_t jobs, const std::vector<CompetingP
     }
     while (!free.empty()) {
       // The first order is that of the priorities.
-      const auto pick = round == 0 ? std::min_element(free.begin(), free.end())
-                                   : free.begin() + static_cast<std::ptrdiff_t>(
-                                                        random() % free.size());
+      const auto pick = round == 0
+                            ? std::min_element(free.begin(), free.end())
+                            : free.begin() + static_cast<std::ptrdiff_t>(random() % free.size());
       const int32_t j = *pick;
       free.erase(pick);
       order.push_back(j);

@@ -50,9 +50,9 @@ PlacedLoop Routes::Place(const ClusterJob& job, absl::Span<const int64_t> gpus,
     all += std::max(seconds, ToSeconds(phase.compute_ps));
   }
   if (placed.per_hop == 0 || all <= 0) return placed;
-  const double bytes = BytesOf(job) > 0 ? BytesOf(job) / static_cast<double>(placed.per_hop)
-                                        : communication *
-                                              static_cast<double>(fabric_.spec().nic_bytes_per_s);
+  const double bytes = BytesOf(job) > 0
+                           ? BytesOf(job) / static_cast<double>(placed.per_hop)
+                           : communication * static_cast<double>(fabric_.spec().nic_bytes_per_s);
   placed.bytes_per_s = bytes / all;
   return placed;
 }
@@ -65,9 +65,9 @@ void Routes::Choose(const ClusterJob& job, int32_t number, bool by_load, PlacedL
                                     int32_t width) {
     if (width == 1) return 0;
     if (!by_load) {
-      const uint64_t key = Mixed(Mixed(Mixed(seed_) ^ static_cast<uint64_t>(number)) ^
-                                 (static_cast<uint64_t>(flow_number) << 8) ^
-                                 static_cast<uint64_t>(tier));
+      const uint64_t key =
+          Mixed(Mixed(Mixed(seed_) ^ static_cast<uint64_t>(number)) ^
+                (static_cast<uint64_t>(flow_number) << 8) ^ static_cast<uint64_t>(tier));
       return static_cast<int32_t>(key % static_cast<uint64_t>(width));
     }
     int32_t best = 0;

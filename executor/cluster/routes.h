@@ -16,8 +16,8 @@ struct PlacedLoop {
   std::vector<FabricFlow> flows;
   int64_t per_hop = 0;
   Loop loop;
-  double flow_bytes = 0;      // of an iteration, one flow
-  double bytes_per_s = 0;     // of a flow, on average over an iteration alone
+  double flow_bytes = 0;   // of an iteration, one flow
+  double bytes_per_s = 0;  // of a flow, on average over an iteration alone
 };
 
 // Paths for the flows of jobs, and how loaded links are on average.

@@ -12,6 +12,7 @@
 #include "base/picoseconds.h"
 #include "base/status_macros.h"
 #include "executor/cluster/check_jobs.h"
+#include "executor/cluster/competition.h"
 #include "executor/cluster/free_gpus.h"
 #include "executor/cluster/priorities.h"
 #include "executor/cluster/routes.h"
@@ -33,7 +34,8 @@ class Simulation {
         running_(jobs.size()),
         link_bytes_(fabric.capacities().size(), 0.0),
         link_jobs_(fabric.capacities().size(), 0),
-        first_on_(fabric.capacities().size()) {
+        competition_(fabric.capacities(),
+                     [this](int32_t j) -> const Loop& { return running_[j].placed.loop; }) {
     out_.jobs.resize(jobs.size());
   }
 
@@ -70,7 +72,7 @@ class Simulation {
   struct Running {
     PlacedLoop placed;
     LoopState state;
-    int64_t counted = 0;  // iterations whose bytes are in link_bytes_
+    int64_t counted = 0;               // iterations whose bytes are in link_bytes_
     bool runs = false, moved = false;  // `moved`: has other paths than in its group
   };
   struct Group {
@@ -166,8 +168,8 @@ class Simulation {
       const int64_t done = set.IterationsOf(static_cast<int>(m)) - running_[j].state.iterations;
       double iteration = 0;
       if (period != nullptr && period->iterations[m] > 0) {
-        iteration = static_cast<double>(period->time_ps) /
-                    static_cast<double>(period->iterations[m]);
+        iteration =
+            static_cast<double>(period->time_ps) / static_cast<double>(period->iterations[m]);
       } else if (done > 0) {
         iteration = static_cast<double>(now_ - group.since) / static_cast<double>(done);
       }
@@ -324,7 +326,7 @@ class Simulation {
       }
       moves_.clear();
     }
-    std::vector<std::vector<int32_t>> sets = CompetingSets();
+    std::vector<std::vector<int32_t>> sets = competition_.Sets(now_running_);
     std::map<int32_t, size_t> old;  // groups by their first member
     for (size_t g = 0; g < groups_.size(); ++g) old[groups_[g].members[0]] = g;
     std::vector<Group> wanted;
@@ -345,42 +347,6 @@ class Simulation {
     size_t g = 0;
     Retire([&](const Group&) { return !keep[g++]; });
     for (Group& group : wanted) Begin(std::move(group));
-  }
-
-  std::vector<std::vector<int32_t>> CompetingSets() {
-    std::vector<int32_t> jobs = now_running_;
-    std::sort(jobs.begin(), jobs.end());
-    ++stamp_;
-    for (int32_t j : jobs) {
-      for (const Fluid::Use& use : running_[j].placed.loop.uses) {
-        OnLink& link = first_on_[use.resource];
-        if (link.stamp != stamp_) link = {stamp_, -1, 0};
-        link.demand += int128{use.coefficient_q20} * running_[j].placed.loop.AloneQ16();
-      }
-    }
-    std::map<int32_t, int32_t> parent;
-    for (int32_t j : jobs) parent[j] = j;
-    const auto root = [&](int32_t j) {
-      while (parent[j] != j) j = parent[j] = parent[parent[j]];
-      return j;
-    };
-    for (int32_t j : jobs) {
-      for (const Fluid::Use& use : running_[j].placed.loop.uses) {
-        OnLink& link = first_on_[use.resource];
-        if (link.demand <= int128{fabric_.capacities()[use.resource]} << 36) continue;
-        if (link.first < 0) {
-          link.first = j;
-          continue;
-        }
-        const int32_t a = root(link.first), b = root(j);
-        if (a != b) parent[std::max(a, b)] = std::min(a, b);
-      }
-    }
-    std::map<int32_t, std::vector<int32_t>> sets;
-    for (int32_t j : jobs) sets[root(j)].push_back(j);
-    std::vector<std::vector<int32_t>> found;
-    for (auto& [first, members] : sets) found.push_back(std::move(members));
-    return found;
   }
 
   std::vector<int32_t> LevelsOf(const std::vector<int32_t>& members) {
@@ -409,27 +375,12 @@ class Simulation {
     return levels;
   }
 
-  // Jobs of an order that share a link which is too narrow for both, by their places in it.
-  std::vector<CompetingPair> PairsOf(const std::vector<int32_t>& order) {
-    std::map<int32_t, std::vector<int32_t>> users;
-    for (size_t i = 0; i < order.size(); ++i) {
-      for (const Fluid::Use& use : running_[order[i]].placed.loop.uses) {
-        const OnLink& link = first_on_[use.resource];
-        if (link.demand > int128{fabric_.capacities()[use.resource]} << 36) {
-          users[use.resource].push_back(static_cast<int32_t>(i));
-        }
-      }
-    }
-    std::map<std::pair<int32_t, int32_t>, double> weights;
-    for (const auto& [link, of] : users) {
-      for (size_t a = 0; a < of.size(); ++a) {
-        for (size_t b = a + 1; b < of.size(); ++b) {
-          weights[{of[a], of[b]}] = std::max(PriorityOf(order[of[a]]), PriorityOf(order[of[b]]));
-        }
-      }
-    }
+  // What either loses if both get one level.
+  std::vector<CompetingPair> PairsOf(const std::vector<int32_t>& order) const {
     std::vector<CompetingPair> pairs;
-    for (const auto& [pair, weight] : weights) pairs.push_back({pair.first, pair.second, weight});
+    for (const auto& [a, b] : competition_.Pairs(order)) {
+      pairs.push_back({a, b, std::max(PriorityOf(order[a]), PriorityOf(order[b]))});
+    }
     return pairs;
   }
 
@@ -490,19 +441,12 @@ class Simulation {
     if (off_by_time_ > 0) out_.off_by = off_by_ / off_by_time_;
   }
 
-  // What is on a link, among the running jobs of one moment.
-  struct OnLink {
-    int64_t stamp = 0;
-    int32_t first = -1;
-    int128 demand = 0;
-  };
-
   const Fabric& fabric_;
   const absl::Span<const ClusterJob> jobs_;
   const ClusterOptions& options_;
   FreeGpus free_;
   Routes routes_;
-  int64_t now_ = 0, stamp_ = 0;
+  int64_t now_ = 0;
   int32_t reference_ = 0;
   Loop reference_loop_;
   std::vector<Running> running_;
@@ -512,7 +456,7 @@ class Simulation {
   std::vector<std::pair<int32_t, PlacedLoop>> moves_;
   std::vector<double> link_bytes_;
   std::vector<int32_t> link_jobs_;
-  std::vector<OnLink> first_on_;
+  Competition competition_;
   std::map<std::array<int32_t, 3>, double> waits_;
   double off_by_ = 0, off_by_time_ = 0;
   ClusterOutcome out_;

@@ -46,8 +46,8 @@ struct ClusterOptions {
   bool backfill = false;  // jobs that fit may start before one that waits for GPUs
   uint64_t seed = 1;
   int64_t until_ps = Fluid::kNever;
-  bool waits = true;         // who waits for whom
-  int64_t slices_until = 0;  // phases as they ran, of the first so many ps
+  bool waits = true;           // who waits for whom
+  int64_t slices_until = 0;    // phases as they ran, of the first so many ps
   int64_t most_events = 6000;  // see SteadyRun
   bool shortcuts = true;
 };
@@ -94,7 +94,7 @@ struct ClusterOutcome {
   std::vector<Slice> slices;
   int64_t end_ps = 0;       // when the last thing changed, or options.until_ps
   int64_t steady_runs = 0;  // sets of jobs whose steady state was looked for
-  double off_by = 0;  // SteadyRun::off_by of these, on average over the time of their jobs
+  double off_by = 0;        // SteadyRun::off_by of these, on average over the time of their jobs
 };
 
 // Runs jobs as they arrive, wait for GPUs, start, share links and end, from one change to the

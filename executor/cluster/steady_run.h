@@ -16,7 +16,8 @@ namespace plancast {
 //     origin ... seen before ═══ period ═══ seen again ┈┈ whole periods left out ┈┈ end
 //
 // Loops of unlike iterations may never stand alike to the last digit. After `most_events`
-// the two moments nearest to each other, against the time between them, are taken, and off_by() says how far apart they were.
+// the two moments nearest to each other, against the time between them, are taken, and off_by()
+// says how far apart they were.
 class SteadyRun {
  public:
   struct Options {

@@ -365,6 +365,7 @@ def fit_advice(
     precision: dict[str, str],
     datasheet: bool,
 ) -> str: ...
+
 class Fabric:
     def __init__(
         self,
@@ -413,7 +414,17 @@ def simulate_cluster(
     fabric: Fabric,
     jobs: list[
         tuple[
-            str, str, int, str, list[int], int, int, list[tuple[int, int, float]], int, float, int,
+            str,
+            str,
+            int,
+            str,
+            list[int],
+            int,
+            int,
+            list[tuple[int, int, float]],
+            int,
+            float,
+            int,
             int,
         ]
     ],

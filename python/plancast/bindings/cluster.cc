@@ -142,8 +142,9 @@ void BindCluster(py::module_& m) {
                              [](const Fabric& self) { return self.spec().nics_per_host; })
       .def_property_readonly("links", [](const Fabric& self) { return self.capacities().size(); })
       .def("link_name", &Fabric::LinkName, py::arg("link"))
-      .def("capacity", [](const Fabric& self, int32_t link) { return self.capacities().at(link); },
-           py::arg("link"));
+      .def(
+          "capacity", [](const Fabric& self, int32_t link) { return self.capacities().at(link); },
+          py::arg("link"));
 
   using Outcome = ClusterOutcome;
   py::class_<Outcome>(m, "ClusterOutcome")
@@ -178,14 +179,14 @@ void BindCluster(py::module_& m) {
                                    });
                              })
       // (job, from ps, to ps, iteration ps).
-      .def_property_readonly(
-          "stretches",
-          [](const Outcome& self) {
-            using Row = std::tuple<int32_t, int64_t, int64_t, double>;
-            return Rows<Outcome::Stretch, Row>(self.stretches, [](const Outcome::Stretch& one) {
-              return Row{one.job, one.from_ps, one.to_ps, one.iteration_ps};
-            });
-          })
+      .def_property_readonly("stretches",
+                             [](const Outcome& self) {
+                               using Row = std::tuple<int32_t, int64_t, int64_t, double>;
+                               return Rows<Outcome::Stretch, Row>(
+                                   self.stretches, [](const Outcome::Stretch& one) {
+                                     return Row{one.job, one.from_ps, one.to_ps, one.iteration_ps};
+                                   });
+                             })
       // (job, transfer, iteration, start ps, end ps).
       .def_property_readonly(
           "slices",

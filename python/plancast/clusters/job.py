@@ -159,16 +159,20 @@ _Phase = tuple[int, int, float]
 def placed(job: ClusterJob, fabric: _core.Fabric, machine: Machine, session: Session) -> Placed:
     """A job as the core takes it."""
     given = job.placement not in PLACEMENTS
-    devices = _core.placed_devices(machine._core, job.placement) if given else []
-    gpus = len(devices) if given else job.gpus
-    if gpus is None:
-        raise job.error("does not say how many GPUs it takes. Say `gpus`, or a placement.")
-    if given and job.gpus not in (None, gpus):
-        raise job.error(f"asks for {job.gpus} GPUs and its placement names {gpus}.")
-    if job.model is None:
-        phases, busy_ps = _told_phases(job)
-    else:
-        phases, busy_ps = _plan_phases(job, gpus, machine, session)
+    try:
+        devices = _core.placed_devices(machine._core, job.placement) if given else []
+        gpus = len(devices) if given else job.gpus
+        if gpus is None:
+            raise InputError("it does not say how many GPUs it takes. Say `gpus`, or a placement.")
+        if given and job.gpus not in (None, gpus):
+            raise InputError(f"it asks for {job.gpus} GPUs and its placement names {gpus}.")
+        if job.model is None:
+            phases, busy_ps = _told_phases(job)
+        else:
+            phases, busy_ps = _plan_phases(job, gpus, machine, session)
+    except InputError as error:
+        said = str(error).removeprefix(f"job `{job.name}`: ")
+        raise job.error(f"cannot run: {said}") from None
     iterations = -1 if job.iterations is None else job.iterations
     if job.duration is not None:
         alone = sum(max(compute, sent or _at_full(size, fabric)) for compute, sent, size in phases)

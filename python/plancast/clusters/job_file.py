@@ -71,7 +71,7 @@ def _lines_of_jobs(path: str | Path) -> list[int]:
     import yaml
 
     root = yaml.compose(files.read_text(path), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    for key, value in root.value:
+    for key, value in root.value if root is not None else ():
         if key.value == "jobs":
             return [item.start_mark.line + 1 for item in value.value]
     return []

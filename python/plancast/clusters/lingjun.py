@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from plancast import _core, files
@@ -269,7 +269,7 @@ def _time(text: str, path: Path, line: int) -> float:
         pass
     for form in _TIME_FORMATS:
         try:
-            return datetime.strptime(text, form).replace(tzinfo=timezone.utc).timestamp()
+            return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
         except ValueError:
             continue
     raise InputError(f"{path}:{line}: `{text[:30]}` is no time; write `2023-08-01 12:30:00`.")

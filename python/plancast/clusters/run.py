@@ -115,9 +115,7 @@ def _check(
 ) -> None:
     for what, known in (("sharing", SHARING), ("order", ORDERS), ("paths", PATHS)):
         if options[what] not in known:
-            raise InputError(
-                f"no {what} `{options[what]}`.{arguments.offer(options[what], known)}"
-            )
+            raise InputError(f"no {what} `{options[what]}`.{arguments.offer(options[what], known)}")
     if options["queue"] not in QUEUES:
         raise InputError(f"no queue `{options['queue']}`. Say `fifo` or `backfill`.")
     arguments.whole(options["levels"], "levels", 0, _MOST_LEVELS)

@@ -32,9 +32,7 @@ def events(outcome: ClusterOutcome) -> list[dict[str, Any]]:
         slower = stretch.iteration / job.alone if job.alone > 0 and stretch.iteration > 0 else 1.0
         name = "runs" if slower < 1.0005 else f"runs, iteration x {slower:.3f}"
         arguments = {"iteration_s": stretch.iteration, "slowdown": slower}
-        found.append(
-            _slice(name, stretch.job + 1, _STAY, stretch.start, stretch.end, arguments)
-        )
+        found.append(_slice(name, stretch.job + 1, _STAY, stretch.start, stretch.end, arguments))
     for phase in outcome.phases:
         name, track = ("communicates", _SEND) if phase.transfer else ("computes", _COMPUTE)
         found.append(
@@ -65,9 +63,7 @@ def _counters(outcome: ClusterOutcome) -> list[dict[str, Any]]:
         taken += changes[time][0]
         busy += changes[time][1]
         values = {"taken": taken, "computing": max(round(busy, 6), 0.0)}
-        found.append(
-            {"ph": "C", "pid": _CLUSTER, "name": "GPUs", "ts": time * _US, "args": values}
-        )
+        found.append({"ph": "C", "pid": _CLUSTER, "name": "GPUs", "ts": time * _US, "args": values})
     return found
 
 

@@ -21,12 +21,12 @@ Loop MakeLoop(double compute_s, double transfer_s, int64_t weight = 1, int32_t p
   loop.priority = priority;
   loop.alone_level = AloneLevel(loop.uses, kUnitLink, weight, int64_t{1} << 45);
   loop.phases.push_back({static_cast<int64_t>(compute_s * kSecond), 0});
-  loop.phases.push_back(
-      {0, int128{static_cast<int64_t>(transfer_s * kSecond)} * loop.AloneQ16()});
+  loop.phases.push_back({0, int128{static_cast<int64_t>(transfer_s * kSecond)} * loop.AloneQ16()});
   return loop;
 }
 
-LoopSet SetOf(const std::vector<Loop>& loops, LinkSharing sharing, int64_t target = LoopSet::kNever) {
+LoopSet SetOf(const std::vector<Loop>& loops, LinkSharing sharing,
+              int64_t target = LoopSet::kNever) {
   std::vector<LoopSet::Member> members;
   for (const Loop& loop : loops) members.push_back({&loop, LoopState::Fresh(loop), target});
   LoopSet::Options options;
@@ -40,7 +40,8 @@ std::vector<double> Iterations(const std::vector<Loop>& loops, LinkSharing shari
   const SteadyRun run(SetOf(loops, sharing), {});
   std::vector<double> seconds;
   for (int64_t n : run.period()->iterations) {
-    seconds.push_back(static_cast<double>(run.period()->time_ps) / kSecond / static_cast<double>(n));
+    seconds.push_back(static_cast<double>(run.period()->time_ps) / kSecond /
+                      static_cast<double>(n));
   }
   return seconds;
 }
@@ -64,13 +65,13 @@ double Utilisation(const std::vector<double>& s) { return (32 * 2 / s[0] + 8 * 2
 
 // P computes for 2 s on 32 GPUs and sends for 2, Q computes for 2 s on 8 and sends for 3.
 TEST(SteadyRun, TheJobsOfCrux) {
-  const auto p_first = Iterations({MakeLoop(2, 2, 1, 0), MakeLoop(2, 3, 1, 1)},
-                                  LinkSharing::kPriority);
+  const auto p_first =
+      Iterations({MakeLoop(2, 2, 1, 0), MakeLoop(2, 3, 1, 1)}, LinkSharing::kPriority);
   EXPECT_NEAR(p_first[0], 4.0, 1e-9);
   EXPECT_NEAR(p_first[1], 8.0, 1e-9);
   EXPECT_NEAR(Utilisation(p_first), 0.45, 1e-9);
-  const auto q_first = Iterations({MakeLoop(2, 2, 1, 1), MakeLoop(2, 3, 1, 0)},
-                                  LinkSharing::kPriority);
+  const auto q_first =
+      Iterations({MakeLoop(2, 2, 1, 1), MakeLoop(2, 3, 1, 0)}, LinkSharing::kPriority);
   EXPECT_NEAR(q_first[0], 5.0, 1e-9);
   EXPECT_NEAR(q_first[1], 5.0, 1e-9);
   EXPECT_NEAR(Utilisation(q_first), 0.40, 1e-9);
