@@ -13,10 +13,10 @@ from plancast.textual import count, duration, percent
 if TYPE_CHECKING:
     from plancast.clusters.outcome import ClusterOutcome
 
-_MOST_JOBS, _MOST_LINKS, _MOST_WAITS = 24, 10, 10
+_MOST_JOBS, _MOST_LINKS, _MOST_WAITS = 24, 6, 10
 _IMMENSE = 1e29
-# Of the length of a period: nearer is the same state.
-_EXACT = 1e-8
+# Of the length of a period: what is nearer need not be said.
+_EXACT = 5e-5
 
 
 def cluster_tables(outcome: ClusterOutcome) -> RenderableType:
@@ -92,14 +92,20 @@ def _jobs(outcome: ClusterOutcome) -> FittedTable:
 
 
 def _links(outcome: ClusterOutcome) -> FittedTable:
+    """Links used alike are one row."""
+    groups: dict[tuple[str, int], list[str]] = {}
+    for link in outcome.links:
+        groups.setdefault((percent(link.utilisation), link.jobs), []).append(link.name)
     table = FittedTable()
     table.words("fullest links", least=20)
     table.numbers("used")
     table.numbers("jobs", leaves=1)
-    for link in outcome.links[:_MOST_LINKS]:
-        table.row(link.name, percent(link.utilisation), f"{link.jobs:,}")
-    if len(outcome.links) > _MOST_LINKS:
-        table.row(f"and {len(outcome.links) - _MOST_LINKS:,} more")
+    for (used, jobs), names in list(groups.items())[:_MOST_LINKS]:
+        others = f" and {len(names) - 1:,} like it" if len(names) > 1 else ""
+        table.row(names[0] + others, used, f"{jobs:,}")
+    if len(groups) > _MOST_LINKS:
+        left = sum(len(names) for names in list(groups.values())[_MOST_LINKS:])
+        table.row(f"and {left:,} more")
     return table
 
 
