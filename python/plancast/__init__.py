@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
+    from plancast.clusters.changes import ClusterChange, cluster_changes
     from plancast.clusters.job import ClusterJob
     from plancast.clusters.lingjun import Assumed as LingjunAssumptions
     from plancast.clusters.lingjun import read_lingjun
@@ -71,6 +72,7 @@ __all__ = [
     "Algorithm",
     "AlgorithmRun",
     "ChromeTrace",
+    "ClusterChange",
     "ClusterJob",
     "ClusterOutcome",
     "CollectiveRow",
@@ -104,6 +106,7 @@ __all__ = [
     "TrainingJob",
     "WhatIf",
     "cluster",
+    "cluster_changes",
     "collective",
     "compare",
     "execution_graph",
@@ -131,6 +134,7 @@ _HOME = {
     "Algorithm": "communication.algorithms",
     "AlgorithmRun": "communication.algorithms",
     "ChromeTrace": "communication.chrome",
+    "ClusterChange": "clusters.changes",
     "ClusterJob": "clusters.job",
     "ClusterOutcome": "clusters.outcome",
     "CollectiveRow": "communication.collective_table",
@@ -164,6 +168,7 @@ _HOME = {
     "TrainingJob": "jobs",
     "WhatIf": "changes",
     "cluster": "clusters.run",
+    "cluster_changes": "clusters.changes",
     "collective": "communication.collective_table",
     "compare": "comparison",
     "execution_graph": "compiled",

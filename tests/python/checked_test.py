@@ -17,7 +17,7 @@ MACHINE = pc.Machine.preset("dgx-a100-80g", hosts=1)
 # Made by plancast alone, without arguments, or of anything.
 RESULTS = {
     "AlgorithmRun", "CollectiveRow", "CollectiveTable", "Distribution", "ExecutionGraph", "Fit",
-    "ClusterOutcome", "FoundSchedule", "InputError",
+    "ClusterChange", "ClusterOutcome", "FoundSchedule", "InputError",
     "JobForecast", "LaunchConfig", "ParetoFront", "Sensitivities", "SynthesizedAlgorithm",
     "WhatIf", "Comparison", "profiles", "recompute_sets", "rules", "Machine.presets",
     "Model.presets", "Model.from_torch", "flows",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plancast.cli import options as opts
+
+if TYPE_CHECKING:
+    from plancast.clusters.changes import ClusterChange
 
 _SETTINGS = ("sharing", "order", "levels", "paths", "uplinks", "queue", "seed", "until", "detail")
 
@@ -41,17 +44,24 @@ def add_parser(commands: Any) -> None:
         metavar="SECONDS",
         help="every phase of the first so many seconds in the trace",
     )
+    parser.add_argument(
+        "--what-if", action="store_true", help="also what one change would give: a job moved, ..."
+    )
     opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
+    from rich.console import Group
+
     from plancast.clusters import job_file, lingjun
+    from plancast.clusters.changes import cluster_changes
     from plancast.clusters.run import cluster
     from plancast.errors import InputError
     from plancast.files import is_folder
     from plancast.machine import Machine
+    from plancast.report.cluster import change_table
 
     opts.check_outputs(options.trace, report=options.report)
     fabric = None
@@ -74,12 +84,36 @@ def _run(options: argparse.Namespace) -> int:
         value = getattr(options, name)
         if value is not None:
             told[name] = value
-    outcome = cluster(jobs, machine, fabric=fabric, **told)
+    changes: list[ClusterChange] = []
+    if options.what_if:
+        changes = cluster_changes(jobs, machine, fabric=fabric, **told)
+        outcome = changes[0].outcome
+    else:
+        outcome = cluster(jobs, machine, fabric=fabric, **told)
+    assert outcome is not None
     if options.trace is not None:
         outcome.write_trace(options.trace)
-    opts.write_report(options, f"Jobs of {options.jobs}", outcome)
+    tables = Group(outcome, "", change_table(changes)) if changes else outcome
+    opts.write_report(options, f"Jobs of {options.jobs}", tables)
     if options.json:
-        opts.print_json(outcome.to_dict())
+        opts.print_json({**outcome.to_dict(), **_changes(changes)})
     else:
-        opts.print_rich(outcome)
+        opts.print_rich(tables)
     return 0
+
+
+def _changes(rows: list[ClusterChange]) -> dict[str, Any]:
+    if not rows:
+        return {}
+    told = [
+        {"change": row.change, "why_not": row.why}
+        if row.outcome is None
+        else {
+            "change": row.change,
+            "busy_share": row.outcome.busy_share,
+            "busy_share_of_jobs": row.outcome.busy_share_of_jobs,
+            "end_s": row.outcome.end,
+        }
+        for row in rows
+    ]
+    return {"changes": told}

@@ -11,6 +11,9 @@ from plancast.accuracy.report.fitted_table import FittedTable
 from plancast.textual import count, duration, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plancast.clusters.changes import ClusterChange
     from plancast.clusters.outcome import ClusterOutcome
 
 _MOST_JOBS, _MOST_LINKS, _MOST_WAITS = 24, 6, 10
@@ -46,6 +49,29 @@ def cluster_tables(outcome: ClusterOutcome) -> RenderableType:
         )
     parts += [Text(f"note: {note}", style="dim") for note in outcome.notes]
     return Group(*parts)
+
+
+def change_table(rows: Sequence[ClusterChange]) -> RenderableType:
+    """What would help, and by how much."""
+    table = FittedTable()
+    table.words("with one thing changed", least=24)
+    table.numbers("GPUs compute")
+    table.numbers("of jobs", leaves=2)
+    table.numbers("worst slowdown")
+    table.numbers("last end", leaves=1)
+    for row in rows:
+        if row.outcome is None:
+            table.row(row.change, "no room")
+            continue
+        ran = [job for job in row.outcome.jobs if job.start is not None]
+        table.row(
+            row.change,
+            percent(row.outcome.busy_share),
+            percent(row.outcome.busy_share_of_jobs),
+            f"{max((job.slowdown for job in ran), default=1.0):.3f}",
+            "" if row.outcome.steady else duration(row.outcome.end),
+        )
+    return table
 
 
 def _said(outcome: ClusterOutcome) -> str:

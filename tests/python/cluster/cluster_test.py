@@ -136,6 +136,26 @@ def test_until_stops_there():
     assert (outcome.jobs[0].iterations, outcome.jobs[0].end, outcome.end) == (10, None, 10.5)
 
 
+def test_what_one_change_would_give():
+    machine = pc.Machine.from_yaml(
+        "preset: dgx-a100-80g\nhosts: 6\nnics_per_host: 1\nhosts_per_pod: 3\n"
+        "oversubscription: 3\nrail_optimized: false"
+    )
+    jobs = [
+        pc.ClusterJob(name=name, placement=where, compute=1, communicate="25 GB")
+        for name, where in (("a", "hosts 0,3"), ("b", "hosts 1,4"))
+    ]
+    now, *changes = pc.cluster_changes(jobs, machine, paths="load")
+    assert (now.change, now.outcome.jobs[0].iteration) == ("as it is", pytest.approx(3.0))
+    by_name = {row.change: row.outcome for row in changes}
+    # In one pod it has the uplinks to nobody.
+    assert by_name["a packed where there is room"].jobs[0].slowdown == 1.0
+    assert by_name["an uplink more"].jobs[0].iteration == pytest.approx(2.0)
+    assert by_name["an interface more a host"].busy_share == pytest.approx(now.outcome.busy_share)
+    merits = [row.outcome.busy_share for row in changes]
+    assert merits == sorted(merits, reverse=True)
+
+
 @pytest.mark.parametrize(
     ("fields", "options", "words"),
     [
