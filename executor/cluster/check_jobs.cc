@@ -78,4 +78,13 @@ absl::Status CheckJob(const ClusterJob& job, const Fabric& fabric) {
   return CheckPhases(job);
 }
 
+absl::Status CheckTimes(const ClusterJob& job, const Loop& loop) {
+  for (int p = 0; p < static_cast<int>(loop.phases.size()); ++p) {
+    if (loop.TransferPs(p) <= kLongestPhase) continue;
+    return Refused(job, absl::StrCat("communicates for more than ", ToSeconds(kLongestPhase),
+                                     " s in an iteration. Let it send less, or over more links."));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace plancast

@@ -51,6 +51,7 @@ class Simulation {
       const int64_t arrival = next < arrivals.size() ? jobs_[arrivals[next]].arrival_ps : kNever;
       const int64_t time = std::min(arrival, NextEnd());
       if (time == kNever || time >= options_.until_ps) break;
+      if (time >= SteadyRun::kLatest) return RunsTooLong();
       now_ = time;
       Retire([&](const Group& group) { return group.run->end() == time; });
       while (next < arrivals.size() && jobs_[arrivals[next]].arrival_ps == time) {
@@ -81,6 +82,18 @@ class Simulation {
     int64_t since = 0;
     std::unique_ptr<SteadyRun> run;
   };
+
+  absl::Status RunsTooLong() const {
+    std::string who;
+    for (const Group& group : groups_) {
+      if (group.run->end() >= SteadyRun::kLatest) who = InWords(jobs_[group.members[0]]);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, ", or one that it shares links with, has not ended after ",
+                     ToSeconds(SteadyRun::kLatest),
+                     " s (92 days), the most that is simulated. Give fewer iterations, or say "
+                     "`until`."));
+  }
 
   int64_t NextEnd() const {
     int64_t end = kNever;
@@ -235,7 +248,7 @@ class Simulation {
         continue;
       }
       waiting = queue_.erase(waiting);
-      StartJob(j, std::move(gpus));
+      RETURN_IF_ERROR(StartJob(j, std::move(gpus)));
       started = true;
     }
     if (started && options_.paths == PathChoice::kIntensity) ChooseAllPaths();
@@ -256,12 +269,13 @@ class Simulation {
     return absl::OkStatus();
   }
 
-  void StartJob(int32_t j, std::vector<int64_t> gpus) {
+  absl::Status StartJob(int32_t j, std::vector<int64_t> gpus) {
     Running& job = running_[j];
     free_.Take(gpus, j);
     const int64_t weight = options_.sharing == ClusterSharing::kWeighted ? jobs_[j].weight : 1;
     job.placed = routes_.Place(jobs_[j], gpus, weight);
     routes_.Choose(jobs_[j], j, options_.paths != PathChoice::kHash, &job.placed);
+    RETURN_IF_ERROR(CheckTimes(jobs_[j], job.placed.loop));
     routes_.Count(job.placed, 1);
     job.state = LoopState::Fresh(job.placed.loop);
     job.runs = true;
@@ -276,6 +290,7 @@ class Simulation {
     }
     for (const Fluid::Use& use : job.placed.loop.uses) ++link_jobs_[use.resource];
     now_running_.push_back(j);
+    return absl::OkStatus();
   }
 
   double PriorityOf(int32_t j) const { return out_.jobs[j].intensity * out_.jobs[j].correction; }

@@ -79,7 +79,7 @@ void SteadyRun::Find() {
   int64_t seen = run.IterationsOf(slowest), events = 0, quiet = 0;
   int passed_over = 0;
   std::vector<Moment> moments;
-  while (run.stopped().empty()) {
+  while (run.stopped().empty() && run.now() < kLatest) {
     if (options_.shortcuts && run.now() >= options_.whole_until &&
         run.IterationsOf(slowest) != seen) {
       seen = run.IterationsOf(slowest);
@@ -97,18 +97,20 @@ void SteadyRun::Find() {
     run.AdvanceTo(run.NextEvent());
     ++events;
   }
-  if (!run.stopped().empty()) {
+  if (!run.stopped().empty() || run.now() >= kLatest) {
     found_ = false;
-    end_ = run.now();
+    end_ = std::min(run.now(), kLatest);
     return;
   }
   bool ends = false;
   for (int m = 0; m < run.size(); ++m) ends = ends || run.target(m) != LoopSet::kNever;
   at_end_ = std::make_unique<LoopSet>(*again_);
   if (!ends) return;
-  LeaveOut(*at_end_, LoopSet::kNever);
-  while (at_end_->stopped().empty()) at_end_->AdvanceTo(at_end_->NextEvent());
-  end_ = at_end_->now();
+  LeaveOut(*at_end_, kLatest);
+  while (at_end_->stopped().empty() && at_end_->now() < kLatest) {
+    at_end_->AdvanceTo(at_end_->NextEvent());
+  }
+  end_ = std::min(at_end_->now(), kLatest);
 }
 
 void SteadyRun::LeaveOut(LoopSet& set, int64_t limit) const {

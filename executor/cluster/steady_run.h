@@ -41,7 +41,10 @@ class SteadyRun {
 
   SteadyRun(LoopSet origin, const Options& options);
 
-  // When the first loop stops; LoopSet::kNever if none has an end.
+  // Later than this is not simulated: 92 days, so that no sum leaves the clock's 2^63 ps.
+  static constexpr int64_t kLatest = int64_t{8'000'000} * 1'000'000'000'000;
+
+  // When the first loop stops; LoopSet::kNever if none has an end, kLatest if that is later.
   int64_t end() const { return end_; }
   const LoopSet& at_end() const { return *at_end_; }
   // How all stand at a time from the origin's to end().

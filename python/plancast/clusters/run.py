@@ -28,7 +28,7 @@ _MOST_LEVELS = 1 << 16
 _MOST_JOBS = 1_000_000
 # So many jobs are too many to keep account of who waits for whom, unless asked.
 _FEW_JOBS = 300
-_LONGEST_S = 9e6
+_LONGEST_S = 7.9e6
 
 
 @checked
@@ -122,7 +122,7 @@ def _check(
     arguments.whole(options["seed"], "seed", 0, 1 << 62)
     for name, value in (("until", until), ("detail", detail)):
         if value is not None and not 0 <= value <= _LONGEST_S:
-            raise InputError(f"`{name}` is {value} s; give seconds from 0 to nine million.")
+            raise InputError(f"`{name}` is {value} s; give seconds from 0 to 7.9 million.")
     if not jobs:
         raise InputError("there are no jobs. Give at least one.")
     if len(jobs) > _MOST_JOBS:

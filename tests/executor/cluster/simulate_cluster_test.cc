@@ -111,6 +111,21 @@ TEST(SimulateCluster, WhatCannotRunIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("neither computes")));
 }
 
+TEST(SimulateCluster, TheClockHolds) {
+  const Fabric fabric = Clos();
+  ClusterJob job = MakeJob("endless", 4, 1e6, 0);
+  job.iterations = int64_t{1} << 49;
+  EXPECT_THAT(SimulateCluster(fabric, {job}, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("job `endless`"), HasSubstr("92 days"))));
+  ClusterOptions options;
+  options.until_ps = 7'000'000 * kSecond;
+  ASSERT_OK_AND_ASSIGN(const ClusterOutcome outcome, SimulateCluster(fabric, {job}, options));
+  EXPECT_EQ(outcome.jobs[0].iterations, 7);
+  job.iterations = 7;
+  EXPECT_EQ(SimulateCluster(fabric, {job}, {})->jobs[0].end_ps, 7'000'000 * kSecond);
+}
+
 std::vector<ClusterJob> RandomJobs(std::mt19937& random) {
   std::vector<ClusterJob> jobs;
   int64_t arrival = 0;
