@@ -135,6 +135,14 @@ class ClusterJob:
             raise self.error(f"runs for {self.duration} s; give seconds up to ten million.")
         if not 0 <= self.arrival <= 7e6:
             raise self.error(f"arrives at {self.arrival} s; give seconds from 0 to 7 million.")
+        for name, value, least, most in (
+            ("gpus", self.gpus, 1, 1 << 24),
+            ("weight", self.weight, 1, 1000),
+            ("priority", self.priority, 0, 1 << 16),
+        ):
+            if value is not None and not least <= value <= most:
+                shown = str(value)[:20]
+                raise self.error(f"has the {name} {shown}; give {least} to {most:,}.")
         if self.iterations is not None and not 1 <= self.iterations < 1 << 50:
             raise self.error(f"has {self.iterations} iterations; give a whole number from 1 on.")
 

@@ -29,6 +29,7 @@ _MOST_JOBS = 1_000_000
 # So many jobs are too many to keep account of who waits for whom, unless asked.
 _FEW_JOBS = 300
 _LONGEST_S = 7.9e6
+_LONGEST_DETAIL_S = 3600
 
 
 @checked
@@ -89,6 +90,12 @@ def cluster(
     options = {"sharing": sharing, "order": order, "levels": levels, "paths": paths}
     options |= {"uplinks": uplinks, "queue": queue, "seed": seed}
     _check(listed, options, until, detail)
+    endless = [job.name for job in listed if job.iterations is None and job.duration is None]
+    if endless and not shortcuts:
+        raise InputError(
+            f"job `{endless[0]}` has no end, so that not every event can be run. Say `iterations`, "
+            "or leave `shortcuts` as they are."
+        )
     if fabric is None:
         fabric = _core.Fabric.of(machine._core, arguments.whole(uplinks, "uplinks", 1, 4096))
     memo = session or Session()
@@ -120,9 +127,10 @@ def _check(
         raise InputError(f"no queue `{options['queue']}`. Say `fifo` or `backfill`.")
     arguments.whole(options["levels"], "levels", 0, _MOST_LEVELS)
     arguments.whole(options["seed"], "seed", 0, 1 << 62)
-    for name, value in (("until", until), ("detail", detail)):
-        if value is not None and not 0 <= value <= _LONGEST_S:
-            raise InputError(f"`{name}` is {value} s; give seconds from 0 to 7.9 million.")
+    if until is not None and not 0 <= until <= _LONGEST_S:
+        raise InputError(f"`until` is {until} s; give seconds from 0 to 7.9 million (91 days).")
+    if not 0 <= detail <= _LONGEST_DETAIL_S:
+        raise InputError(f"`detail` is {detail} s; give seconds from 0 to an hour.")
     if not jobs:
         raise InputError("there are no jobs. Give at least one.")
     if len(jobs) > _MOST_JOBS:

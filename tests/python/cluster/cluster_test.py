@@ -167,6 +167,12 @@ def test_what_one_change_would_give():
         ({"gpus": 4}, {"sharing": "fair"}, "no sharing `fair`"),
         ({"gpus": 4}, {"levels": -1}, "levels"),
         ({"gpus": 4, "weight": 0}, {}, "weight 0"),
+        ({"gpus": 4, "priority": 1 << 40}, {}, "priority 1099"),
+        ({"gpus": 1 << 80}, {}, "gpus 1208925"),
+        ({"gpus": 4, "iterations": 1 << 49}, {}, "92 days"),
+        ({"gpus": 4, "compute": "1e400 s"}, {}, "compute"),
+        ({"gpus": 4}, {"shortcuts": False}, "has no end"),
+        ({"gpus": 4}, {"detail": 1e6}, "an hour"),
     ],
 )
 def test_refusals(fields, options, words):
