@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from plancast.clusters import job_file
 from plancast.errors import InputError
 
 MACHINE = ("-c", "dgx-a100-80g:4")
+EXAMPLES = Path(__file__).parents[3] / "examples" / "clusters"
 
 
 @pytest.fixture
@@ -115,3 +117,21 @@ def test_errors_of_the_command(cli, written, arguments, words):
     code, out, err = cli(*(path if word == "JOBS" else word for word in arguments))
     assert (code, out) == (2, "")
     assert words in err
+
+
+def test_the_examples(cli):
+    code, out, _ = cli(
+        "cluster", str(EXAMPLES / "two-jobs.yaml"), "-c", str(EXAMPLES / "one-link.yaml"), "--json"
+    )
+    assert code == 0
+    told = json.loads(out)
+    assert [job["iteration_s"] for job in told["jobs"]] == pytest.approx([5.2, 6.5], abs=1e-9)
+    code, out, _ = cli(
+        "cluster",
+        str(EXAMPLES / "shared-pods.yaml"),
+        "-c",
+        str(EXAMPLES / "oversubscribed.yaml"),
+        "--what-if",
+    )
+    assert code == 0
+    assert "llama" in out and "with one thing changed" in out
