@@ -26,7 +26,7 @@ def test_help_imports_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    "command", ["predict", "rank", "compare", "validate", "compile", "calibrate"]
+    "command", ["predict", "rank", "compare", "validate", "compile", "calibrate", "cluster"]
 )
 def test_every_command_has_help(cli, capsys, command):
     with pytest.raises(SystemExit) as stop:
