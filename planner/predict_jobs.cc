@@ -61,6 +61,28 @@ absl::StatusOr<Machine> JobMachine(const Machine& machine, absl::string_view pla
   return OfSize(machine, static_cast<int64_t>(devices.size()));
 }
 
+absl::StatusOr<PlacedRequest> PlaceRequest(const JobRequest& request, const Machine& machine,
+                                           const Pricing& pricing, Session& session) {
+  const std::string where = absl::StrCat("job `", request.name, "`");
+  RETURN_IF_ERROR(CheckNotMixed(machine, "A forecast of several jobs"));
+  PlacedJob job;
+  job.name = request.name;
+  ASSIGN_OR_RETURN(job.devices, ParsePlacement(request.placement, machine), _ << where);
+  job.arrival_ps = RoundToPicoseconds(request.arrival_s);
+  job.runtime = RuntimeOf(request.job.profile);
+  ASSIGN_OR_RETURN(Machine size, OfSize(machine, static_cast<int64_t>(job.devices.size())),
+                   _ << where);
+  ASSIGN_OR_RETURN(PlanGraph plan, DrawAndCompile(request.job, size, session, &pricing),
+                   _ << where);
+  if (plan.execution->overlaps_iterations) {
+    return absl::UnimplementedError(absl::StrCat(
+        where, ": not supported yet: optimizer=post-validated among several jobs, whose ",
+        "iterations begin and end at one time for all stages. Use optimizer=at-end."));
+  }
+  job.graph = plan.execution.get();
+  return PlacedRequest{std::move(plan.execution), std::move(job), std::move(size)};
+}
+
 absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,
                                                      const Machine& machine, const Pricing& pricing,
                                                      Session& session) {
@@ -70,26 +92,14 @@ absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest
   std::vector<std::shared_ptr<const ExecutionGraph>> graphs;
   std::vector<PlacedJob> placed;
   for (const JobRequest& request : requests) {
-    const std::string where = absl::StrCat("job `", request.name, "`");
-    PlacedJob& job = placed.emplace_back();
-    job.name = request.name;
-    ASSIGN_OR_RETURN(job.devices, ParsePlacement(request.placement, machine), _ << where);
-    job.arrival_ps = RoundToPicoseconds(request.arrival_s);
-    job.runtime = RuntimeOf(request.job.profile);
-    ASSIGN_OR_RETURN(const Machine size, OfSize(machine, static_cast<int64_t>(job.devices.size())),
-                     _ << where);
-    ASSIGN_OR_RETURN(PlanGraph plan, DrawAndCompile(request.job, size, session, &pricing),
-                     _ << where);
-    job.graph = graphs.emplace_back(std::move(plan.execution)).get();
-    if (job.graph->overlaps_iterations) {
-      return absl::UnimplementedError(absl::StrCat(
-          where, ": not supported yet: optimizer=post-validated among several jobs, whose ",
-          "iterations begin and end at one time for all stages. Use optimizer=at-end."));
-    }
+    ASSIGN_OR_RETURN(PlacedRequest one, PlaceRequest(request, machine, pricing, session));
+    graphs.push_back(std::move(one.graph));
+    placed.push_back(std::move(one.placed));
     JobForecast& row = forecasts.emplace_back();
     row.name = request.name;
     row.arrival_s = request.arrival_s;
-    ASSIGN_OR_RETURN(row.forecast, Predict(request.job, size, pricing, session), _ << where);
+    ASSIGN_OR_RETURN(row.forecast, Predict(request.job, one.size, pricing, session),
+                     _ << "job `" << request.name << "`");
     row.forecast.machine = machine.spec().name;
   }
   ASSIGN_OR_RETURN(JobsResult together, ExecuteJobs(placed, machine, pricing.kernels()));

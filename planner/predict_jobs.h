@@ -1,6 +1,7 @@
 #ifndef PLANCAST_PLANNER_PREDICT_JOBS_H_
 #define PLANCAST_PLANNER_PREDICT_JOBS_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "absl/types/span.h"
 #include "cluster/machine.h"
 #include "compiler/session.h"
+#include "executor/jobs/placed_job.h"
+#include "graph/execution/execution_graph.h"
 #include "planner/forecast/forecast.h"
 #include "planner/forecast/job.h"
 #include "planner/forecast/pricing.h"
@@ -34,6 +37,15 @@ struct JobForecast {
 // As many devices as a placement names, in hosts of their own: what a job's memory and plan
 // depend on. Errors: a placement that does not name devices of `machine`.
 absl::StatusOr<Machine> JobMachine(const Machine& machine, absl::string_view placement);
+
+// The execution graph of a request, and where its devices are.
+struct PlacedRequest {
+  std::shared_ptr<const ExecutionGraph> graph;
+  PlacedJob placed;  // of that graph
+  Machine size;      // JobMachine()
+};
+absl::StatusOr<PlacedRequest> PlaceRequest(const JobRequest& request, const Machine& machine,
+                                           const Pricing& pricing, Session& session);
 
 // One iteration of each job, together on one machine, in the order asked for.
 absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,

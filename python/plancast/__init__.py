@@ -22,6 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
+    from plancast.clusters.changes import ClusterChange, cluster_changes
+    from plancast.clusters.job import ClusterJob
+    from plancast.clusters.lingjun import Assumed as LingjunAssumptions
+    from plancast.clusters.lingjun import read_lingjun
+    from plancast.clusters.outcome import ClusterOutcome
+    from plancast.clusters.run import cluster
     from plancast.communication.algorithms import Algorithm, AlgorithmRun
     from plancast.communication.chrome import ChromeTrace
     from plancast.communication.collective_table import CollectiveRow, CollectiveTable, collective
@@ -89,6 +95,9 @@ __all__ = [
     "Availability",
     "Checkpoints",
     "ChromeTrace",
+    "ClusterChange",
+    "ClusterJob",
+    "ClusterOutcome",
     "CollectiveRow",
     "CollectiveTable",
     "Comparison",
@@ -103,6 +112,7 @@ __all__ = [
     "Kernel",
     "LaunchConfig",
     "Learned",
+    "LingjunAssumptions",
     "Machine",
     "Model",
     "ModelBuilder",
@@ -128,6 +138,8 @@ __all__ = [
     "WhatIf",
     "auto_config",
     "best_of_grid",
+    "cluster",
+    "cluster_changes",
     "collective",
     "compare",
     "execution_graph",
@@ -144,6 +156,7 @@ __all__ = [
     "product_grids",
     "profiles",
     "rank",
+    "read_lingjun",
     "recompute_sets",
     "recursive_bisection",
     "rules",
@@ -165,6 +178,9 @@ _HOME = {
     "Checkpoints": "training.checkpoints",
     "AlphaBeta": "planners.costs",
     "ChromeTrace": "communication.chrome",
+    "ClusterChange": "clusters.changes",
+    "ClusterJob": "clusters.job",
+    "ClusterOutcome": "clusters.outcome",
     "CollectiveRow": "communication.collective_table",
     "CollectiveTable": "communication.collective_table",
     "Comparison": "comparison",
@@ -179,6 +195,7 @@ _HOME = {
     "Kernel": "records",
     "LaunchConfig": "launch_config",
     "Learned": "learned",
+    "LingjunAssumptions": "clusters.lingjun",
     "Machine": "machine",
     "Model": "model",
     "ModelBuilder": "model",
@@ -204,6 +221,8 @@ _HOME = {
     "WhatIf": "changes",
     "auto_config": "planners.auto_config",
     "best_of_grid": "planners.grid",
+    "cluster": "clusters.run",
+    "cluster_changes": "clusters.changes",
     "collective": "communication.collective_table",
     "compare": "comparison",
     "execution_graph": "compiled",
@@ -220,6 +239,7 @@ _HOME = {
     "product_grids": "product_grid",
     "profiles": "planning",
     "rank": "planning",
+    "read_lingjun": "clusters.lingjun",
     "recompute_sets": "planning",
     "recursive_bisection": "planners.bisection",
     "rules": "op_rules",
@@ -232,6 +252,9 @@ _HOME = {
     "why_framework_cannot_run": "planning",
 }
 
+# What its home calls it, where that is another name.
+_CALLED = {"LingjunAssumptions": "Assumed"}
+
 
 def __getattr__(name: str) -> Any:
     if name == "launchers":
@@ -239,7 +262,7 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'plancast' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"plancast.{home}"), name)
+    value = getattr(importlib.import_module(f"plancast.{home}"), _CALLED.get(name, name))
     globals()[name] = value
     return value
 

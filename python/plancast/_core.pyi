@@ -394,6 +394,94 @@ def fit_advice(
     precision: dict[str, str],
     datasheet: bool,
 ) -> str: ...
+
+class Fabric:
+    def __init__(
+        self,
+        *,
+        hosts: int,
+        gpus_per_host: int,
+        nics_per_host: int,
+        nic_bytes_per_s: int,
+        inside_bytes_per_s: int,
+        tiers: list[tuple[str, list[int], int, int, bool]],
+    ) -> None: ...
+    @staticmethod
+    def of(machine: Machine, uplinks: int) -> Fabric: ...
+    @property
+    def hosts(self) -> int: ...
+    @property
+    def gpus_per_host(self) -> int: ...
+    @property
+    def nics_per_host(self) -> int: ...
+    @property
+    def links(self) -> int: ...
+    def link_name(self, link: int) -> str: ...
+    def capacity(self, link: int) -> int: ...
+
+class ClusterOutcome:
+    @property
+    def jobs(
+        self,
+    ) -> list[tuple[int, int, int, int, float, float, float, int, list[int]]]: ...
+    @property
+    def links(self) -> list[tuple[int, float, float, int]]: ...
+    @property
+    def waits(self) -> list[tuple[int, int, int, float]]: ...
+    @property
+    def stretches(self) -> list[tuple[int, int, int, float]]: ...
+    @property
+    def slices(self) -> list[tuple[int, bool, int, int, int]]: ...
+    @property
+    def end_ps(self) -> int: ...
+    @property
+    def steady_runs(self) -> int: ...
+    @property
+    def off_by(self) -> float: ...
+
+def simulate_cluster(
+    fabric: Fabric,
+    jobs: list[
+        tuple[
+            str,
+            str,
+            int,
+            str,
+            list[int],
+            int,
+            int,
+            list[tuple[int, int, float]],
+            int,
+            float,
+            int,
+            int,
+        ]
+    ],
+    *,
+    sharing: str,
+    order: str,
+    levels: int,
+    paths: str,
+    backfill: bool,
+    seed: int,
+    until_ps: int | None,
+    waits: bool,
+    slices_until: int,
+    shortcuts: bool,
+) -> ClusterOutcome: ...
+def placed_devices(machine: Machine, placement: str) -> list[int]: ...
+def plan_phases(
+    model: Model,
+    machine: Machine,
+    strategy: Strategy,
+    session: Session,
+    *,
+    name: str,
+    placement: str,
+    batch: int | None,
+    dtype: str,
+    profile: str,
+) -> tuple[int, int, int, float, float]: ...
 def job_machine(machine: Machine, placement: str) -> Machine: ...
 def predict_jobs(
     jobs: list[tuple[str, Model, Strategy, int | None, str, str, str, float]],

@@ -27,7 +27,18 @@ def test_help_imports_nothing_heavy():
 
 @pytest.mark.parametrize(
     "command",
-    ["predict", "rank", "plan", "compare", "train", "learn", "validate", "compile", "calibrate"],
+    [
+        "predict",
+        "rank",
+        "plan",
+        "compare",
+        "train",
+        "learn",
+        "validate",
+        "compile",
+        "calibrate",
+        "cluster",
+    ],  # fmt: skip
 )
 def test_every_command_has_help(cli, capsys, command):
     with pytest.raises(SystemExit) as stop:

@@ -44,6 +44,7 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindPredict(m);
   plancast::BindExecutionGraph(m);
   plancast::BindJobs(m);
+  plancast::BindCluster(m);
   plancast::BindKernels(m);
   plancast::BindAlgorithms(m);
   plancast::BindNccl(m);

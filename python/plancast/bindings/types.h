@@ -81,6 +81,7 @@ void BindMemory(pybind11::class_<Forecast, std::shared_ptr<Forecast>>& forecast)
 void BindPredict(pybind11::module_& m);
 void BindExecutionGraph(pybind11::module_& m);
 void BindJobs(pybind11::module_& m);
+void BindCluster(pybind11::module_& m);
 void BindKernels(pybind11::module_& m);
 void BindNccl(pybind11::module_& m);
 void BindChunks(pybind11::module_& m);

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from plancast.cli import (
     calibrate,
+    cluster,
     collective,
     compare,
     compile,
@@ -49,6 +50,7 @@ _SUBCOMMANDS = (
     compile,
     calibrate,
     collective,
+    cluster,
     records,
     profile,
     run,
@@ -58,7 +60,6 @@ _SUBCOMMANDS = (
 # Of files the writer says the name; these are of standard output, which has none.
 _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
-_PLANNED = ("cluster",)
 # Options that people look for and what there is instead.
 _ADAPTERS = "Every parameter of a model is trained; leave adapters out."
 _NOT_SIMULATED = {
@@ -199,8 +200,7 @@ def _check_command(arguments: list[str]) -> None:
         return
     from plancast.arguments import offer
 
-    what = "not supported yet:" if name in _PLANNED else "no"
-    raise UsageError(f"{what} command `{name}`.{offer(name, names)} `plancast --help` lists all.")
+    raise UsageError(f"no command `{name}`.{offer(name, names)} `plancast --help` lists all.")
 
 
 def _fail(message: str) -> int:

@@ -1,0 +1,1 @@
+"""Jobs that share the network of a cluster."""
