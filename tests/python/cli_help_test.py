@@ -38,7 +38,7 @@ def test_help_imports_nothing_heavy():
         "compile",
         "calibrate",
         "cluster",
-    ],  # fmt: skip
+    ],
 )
 def test_every_command_has_help(cli, capsys, command):
     with pytest.raises(SystemExit) as stop:
