@@ -1,6 +1,7 @@
 #include "planner/plan_phases.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 #include <vector>
@@ -157,6 +158,17 @@ absl::StatusOr<PlanPhases> PhasesOf(const JobRequest& request, const Machine& ma
       phases.overlapped_ps = Common(network, kernels);
     }
   }
+  // What runs take beyond the simulation lengthens its parts alike.
+  SoftwareLevel level = one.level;
+  if (pricing.learned() != nullptr) {
+    SimResult known = result;
+    Uncertainty::Shipped().AddTo(request.job.profile, &known);
+    level.log += pricing.learned()->Log(known);
+  }
+  for (int64_t* part : {&phases.iteration_ps, &phases.network_ps, &phases.overlapped_ps}) {
+    *part = level.RunPicoseconds(*part);
+  }
+  phases.busy_ps *= std::exp(level.log);
   return phases;
 }
 

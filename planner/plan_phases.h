@@ -11,8 +11,9 @@
 
 namespace plancast {
 
-// One iteration of a placed plan by itself, as the network between hosts sees it. Times are of the
-// class of devices that is on the network longest.
+// One iteration of a placed plan by itself, as the network between hosts sees it, with what runs
+// of its software take beyond the simulation (Pricing::Level). Times are of the class of devices
+// that is on the network longest.
 struct PlanPhases {
   int64_t iteration_ps = 0;
   int64_t network_ps = 0;     // while something of it crosses interfaces

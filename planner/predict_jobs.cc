@@ -80,7 +80,8 @@ absl::StatusOr<PlacedRequest> PlaceRequest(const JobRequest& request, const Mach
         "iterations begin and end at one time for all stages. Use optimizer=at-end."));
   }
   job.graph = plan.execution.get();
-  return PlacedRequest{std::move(plan.execution), std::move(job), std::move(size)};
+  return PlacedRequest{std::move(plan.execution), std::move(job), std::move(size),
+                       pricing.Level(request.job.profile, *plan.graph)};
 }
 
 absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest> requests,
@@ -108,14 +109,15 @@ absl::StatusOr<std::vector<JobForecast>> PredictJobs(absl::Span<const JobRequest
     JobForecast& row = forecasts[j];
     Forecast& forecast = row.forecast;
     forecast.software_level.log -= std::exchange(forecast.learned_log, 0);  // of its time alone
-    const double time = ToSeconds(result.result.makespan_ps) * forecast.beyond_simulated();
+    const double time =
+        ToSeconds(forecast.software_level.RunPicoseconds(result.result.makespan_ps));
     const double ratio = forecast.iteration_time_s > 0 ? time / forecast.iteration_time_s : 1;
     forecast.usd_per_iteration *= ratio;
     forecast.kwh_per_iteration *= ratio;
     forecast.iteration_time_s = time;
     forecast.result = std::move(result.result);
     FillInterval(requests[j].job.profile, pricing.learned(), &forecast);
-    row.alone_s = ToSeconds(result.alone_ps) * forecast.beyond_simulated();
+    row.alone_s = ToSeconds(forecast.software_level.RunPicoseconds(result.alone_ps));
     for (int other : result.with) row.with.push_back(requests[other].name);
   }
   return forecasts;

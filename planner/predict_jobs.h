@@ -41,8 +41,9 @@ absl::StatusOr<Machine> JobMachine(const Machine& machine, absl::string_view pla
 // The execution graph of a request, and where its devices are.
 struct PlacedRequest {
   std::shared_ptr<const ExecutionGraph> graph;
-  PlacedJob placed;  // of that graph
-  Machine size;      // JobMachine()
+  PlacedJob placed;     // of that graph
+  Machine size;         // JobMachine()
+  SoftwareLevel level;  // what its runs take beyond what is simulated
 };
 absl::StatusOr<PlacedRequest> PlaceRequest(const JobRequest& request, const Machine& machine,
                                            const Pricing& pricing, Session& session);

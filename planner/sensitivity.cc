@@ -1,7 +1,6 @@
 #include "planner/sensitivity.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -79,15 +78,16 @@ absl::StatusOr<SensitivityTable> Sensitivities(const Job& job, const Machine& ma
   SensitivityTable table;
   ASSIGN_OR_RETURN(const SimResult now,
                    Execute(*plan.execution, machine, pricing.kernels(), runtime));
-  const double beyond = std::exp(pricing.Level(job.profile, *plan.graph).log);
-  table.iteration_time_s = ToSeconds(now.makespan_ps) * beyond;
+  const SoftwareLevel level = pricing.Level(job.profile, *plan.graph);
+  table.iteration_time_s = ToSeconds(level.RunPicoseconds(now.makespan_ps));
   for (const WhatIfChange& candidate : candidates) {
     ASSIGN_OR_RETURN(const ChangedPlan changed,
                      ChangePlan({candidate}, *plan.execution, machine, runtime));
     ASSIGN_OR_RETURN(const SimResult then,
                      Execute(changed.graph, changed.machine, pricing.kernels(), changed.runtime,
                              changed.options));
-    table.rows.push_back({candidate.DebugString(), ToSeconds(then.makespan_ps) * beyond});
+    table.rows.push_back(
+        {candidate.DebugString(), ToSeconds(level.RunPicoseconds(then.makespan_ps))});
   }
   std::sort(table.rows.begin(), table.rows.end(), [](const Sensitivity& a, const Sensitivity& b) {
     return std::tie(a.iteration_time_s, a.change) < std::tie(b.iteration_time_s, b.change);

@@ -94,7 +94,7 @@ void FillPeak(const Machine& machine, const ClassMemory& fullest, Forecast* fore
 void FillTime(const Machine& machine, int64_t makespan_ps, const SoftwareLevel& level,
               Forecast* forecast) {
   forecast->software_level = level;
-  forecast->iteration_time_s = ToSeconds(makespan_ps) * forecast->beyond_simulated();
+  forecast->iteration_time_s = ToSeconds(level.RunPicoseconds(makespan_ps));
   const double device_hours =
       static_cast<double>(machine.num_devices()) * forecast->iteration_time_s / 3600;
   // A sum with an unknown part is unknown.

@@ -67,6 +67,11 @@ absl::StatusOr<Uncertainty> Uncertainty::Parse(absl::string_view text, absl::str
   return out;
 }
 
+int64_t SoftwareLevel::RunPicoseconds(int64_t simulated_ps) const {
+  if (log == 0) return simulated_ps;
+  return std::llround(static_cast<double>(simulated_ps) * std::exp(log));
+}
+
 const Uncertainty& Uncertainty::Shipped() {
   static const Uncertainty* const shipped = [] {
     const EmbeddedFile* file = FindByStem(UncertaintyData(), "uncertainty");

@@ -36,6 +36,9 @@ struct SoftwareLevel {
   double log = 0;       // ln(run / simulated)
   int sources = 0;      // of measured runs of the lineage; of all software if it has none
   std::string lineage;  // empty: of all software
+
+  // What a run takes that is simulated to take so long.
+  int64_t RunPicoseconds(int64_t simulated_ps) const;
 };
 
 // How far measured runs lie from forecasts: x = ln(measured / forecast) is as

@@ -341,7 +341,7 @@ class Forecast(Immutable):
         _, sources, lineage = self._core.software_level
         _, sigma = self._core.factors.get(f"software/{self.profile}", (0.0, 0.0))
         return {
-            "beyond_simulated": self.beyond_simulated,
+            "times_simulated": 1 + self.beyond_simulated,
             "relative_sigma": sigma,
             "lineage": lineage,
             "sources": sources,

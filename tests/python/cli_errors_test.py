@@ -19,10 +19,6 @@ def test_no_such_command(cli):
     assert "Did you mean `predict`?" in cli.error("predikt")
 
 
-def test_command_to_come(cli):
-    assert cli.error("cluster").startswith("not supported yet: command `cluster`")
-
-
 def test_missing_option(cli):
     assert "-m/--model" in cli.error("predict", "-c", MACHINE, "-s", "tp=2")
 

@@ -158,3 +158,17 @@ def test_the_command_learns_merges_and_is_gone_by(cli, tmp_path):
     assert with_it["iteration_time_s"] != without["iteration_time_s"]
     assert "nothing to learn from" in cli.error("learn")
     assert "is about H100" in cli.error(*ask, "-c", "dgx-a100-80g:1", "--learned", str(file))
+
+
+def test_the_command_learns_from_a_log(cli, tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text("iteration 1/9 | elapsed time per iteration (ms): 900.0 |\n" * 8)
+    plan = ["-m", "llama3-8b", "-c", "dgx-h100:1", "-s", "tp=2,mb=1", "--batch", "16"]
+    summary = cli.json("learn", "--log", str(log), *plan)
+    assert summary["runs"] == 1 and summary["gpus"] == ["H100-SXM-80GB"]
+    forecast = cli.json("predict", *plan)
+    faster = forecast["iteration_time_s"] > 0.9
+    change = summary["factors"]["software/megatron-core"]["log"]
+    assert (change < 0) == faster
+    assert "-m and -c and -s" in cli.error("learn", "--log", str(log))
+    assert "--log FILE" in cli.error("learn", *plan)

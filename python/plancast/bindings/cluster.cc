@@ -107,7 +107,7 @@ std::tuple<int64_t, int64_t, int64_t, double, double> Phases(
   auto phases = [&]() -> absl::StatusOr<PlanPhases> {
     py::gil_scoped_release release;
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
-    return PhasesOf(request, machine.machine, *costs, *session.session);
+    return PhasesOf(request, machine.machine, session.PricedBy(*costs), *session.session);
   }();
   const PlanPhases found = ValueOrThrow(std::move(phases));
   return {found.iteration_ps, found.network_ps, found.overlapped_ps, found.busy_ps,

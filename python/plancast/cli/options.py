@@ -62,12 +62,12 @@ def dtype(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error).removesuffix(".")) from None
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
+def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """-m, --seq, --documents, --image, --dtype, --profile."""
     parser.add_argument(
         "-m",
         "--model",
-        required=True,
+        required=required,
         metavar="MODEL",
         help="a preset (llama3-70b, resnet50, ...), a config.json, YAML, .pt2 or .onnx file",
     )
@@ -164,12 +164,14 @@ def add_machine(
     )
 
 
-def add_strategy(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+def add_strategy(
+    parser: argparse.ArgumentParser, *, several: bool = False, required: bool = True
+) -> None:
     """-s."""
     parser.add_argument(
         "-s",
         "--strategy",
-        required=True,
+        required=required,
         action="append" if several else "store",
         metavar="STRATEGY",
         help="tp=8,pp=4,mb=1,..., a YAML file with a tree, or a framework's argument file"

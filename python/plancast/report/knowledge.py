@@ -28,7 +28,7 @@ def beyond_kernels(forecast: Forecast) -> str:
         return ""
     lineage = f" of the {software['lineage']} lineage" if software["lineage"] else ""
     return (
-        f"{100 * software['beyond_simulated']:+.1f} % beyond its kernels, "
+        f"{100 * forecast.beyond_simulated:+.1f} % beyond its kernels, "
         f"± {percent(software['relative_sigma'], 0)}: runs{lineage}, {software['sources']} sources"
     )
 

@@ -65,7 +65,8 @@ class MixedMachineForecastTest : public ::testing::Test {
 
 std::string Digits(const Forecast& f) {
   std::string text =
-      absl::StrFormat("%.17g %.17g %.17g %d %.17g %.17g %.17g", f.iteration_time_s, f.interval_s[0],
+      // The ends of the interval are sums over sections, in their order.
+      absl::StrFormat("%.17g %.14g %.14g %d %.17g %.17g %.17g", f.iteration_time_s, f.interval_s[0],
                       f.interval_s[1], f.peak_memory_bytes, f.peak_flops_per_gpu,
                       f.usd_per_iteration, f.kwh_per_iteration);
   for (const auto& [name, share] : f.result.factors) {

@@ -1,0 +1,78 @@
+"""Times of iterations in the logs of training frameworks."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+
+from plancast import files
+from plancast.errors import InputError
+
+# Colours of a terminal, which torchtitan writes around its figures.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# Megatron-LM's training_log: `elapsed time per iteration (ms): 18130.4`.
+_MEGATRON = re.compile(r"elapsed time per iteration \(ms\): *([0-9.]+)")
+# torchtitan's metrics: `step: 10  loss:  7.1  memory: 22.30GiB(28.16%)  tps: 3,890  tflops: ...`,
+# tokens a second of one device.
+_TORCHTITAN = re.compile(r"\bstep: *\d+ .*?\btps: *([0-9][0-9,.]*)")
+# Steps that warm up: allocator, compilation, first collectives.
+_WARM_UP = 3
+_FEWEST = 3
+
+
+@dataclass(frozen=True)
+class RunLog:
+    """Medians over the steps of a log after its first ones; one of the two is None."""
+
+    framework: str
+    steps: int
+    seconds: float | None
+    tokens_per_s_per_gpu: float | None
+
+    def iteration_s(self, tokens_per_step: int, devices: int) -> float:
+        """Seconds of a step with so many tokens on so many devices."""
+        if self.seconds is not None:
+            return self.seconds
+        assert self.tokens_per_s_per_gpu is not None
+        return tokens_per_step / (self.tokens_per_s_per_gpu * devices)
+
+
+def read_log(path: str | Path) -> RunLog:
+    """What a log of Megatron-LM or torchtitan says of its steps.
+
+    Raises:
+      InputError: it says nothing of any, or of too few: the first three are left out.
+    """
+    text = _COLOUR.sub("", files.read_text(path))
+    for framework, pattern, per_step in (
+        ("megatron", _MEGATRON, True),
+        ("torchtitan", _TORCHTITAN, False),
+    ):
+        figures = [float(m.replace(",", "")) for m in pattern.findall(text) if _is_number(m)]
+        if not figures:
+            continue
+        if len(figures) < _WARM_UP + _FEWEST:
+            raise InputError(
+                f"{path}: {len(figures)} steps are logged; it takes {_WARM_UP + _FEWEST} or more, "
+                f"for the first {_WARM_UP} warm up."
+            )
+        middle = statistics.median(figures[_WARM_UP:])
+        if middle <= 0:
+            raise InputError(f"{path}: half of its steps take no time.")
+        count = len(figures) - _WARM_UP
+        if per_step:
+            return RunLog(framework, count, middle / 1e3, None)
+        return RunLog(framework, count, None, middle)
+    raise InputError(
+        f"{path}: no step is logged in it as Megatron-LM (`elapsed time per iteration (ms): ...`) "
+        "or torchtitan (`step: ... tps: ...`) do. Give the time in a CSV (docs/learning.md)."
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return 0 <= float(text.replace(",", "")) < 1e12
+    except ValueError:
+        return False
