@@ -158,7 +158,7 @@ absl::StatusOr<PlanPhases> PhasesOf(const JobRequest& request, const Machine& ma
       phases.overlapped_ps = Common(network, kernels);
     }
   }
-  // What runs take beyond the simulation lengthens its parts alike.
+  // What runs take beyond the simulation lengthens its parts alike, at the same rates.
   SoftwareLevel level = one.level;
   if (pricing.learned() != nullptr) {
     SimResult known = result;
@@ -169,6 +169,7 @@ absl::StatusOr<PlanPhases> PhasesOf(const JobRequest& request, const Machine& ma
     *part = level.RunPicoseconds(*part);
   }
   phases.busy_ps *= std::exp(level.log);
+  phases.host_bytes *= std::exp(level.log);
   return phases;
 }
 

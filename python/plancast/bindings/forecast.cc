@@ -102,7 +102,7 @@ py::object DistributionOf(const Forecast& forecast) {
   const double beyond = forecast.beyond_simulated();
   py::list samples;
   for (int64_t time : distribution.samples_ps) {
-    samples.append(ToSeconds(time) * beyond);
+    samples.append(ToSeconds(forecast.software_level.RunPicoseconds(time)));
   }
   py::dict out;
   out["seed"] = distribution.drawn.seed;

@@ -23,7 +23,7 @@ SHARING = ("max-min", "weighted", "strict")
 ORDERS = ("intensity", "given", "reverse")
 PATHS = ("hash", "load", "intensity")
 QUEUES = ("fifo", "backfill")
-_PS = 1e12
+_PS, _SECONDS = 1e12, 1e-12
 _MOST_LEVELS = 1 << 16
 _MOST_JOBS = 1_000_000
 # So many jobs are too many to keep account of who waits for whom, unless asked.
@@ -157,8 +157,9 @@ def _outcome(
                 start=start / _PS if start >= 0 else None,
                 end=end / _PS if end >= 0 else None,
                 iterations=iterations,
-                alone=alone / _PS,
-                iteration=iteration / _PS,
+                # Rounded as forecasts are, to the digit.
+                alone=alone * _SECONDS,
+                iteration=iteration * _SECONDS,
                 compute=known.busy_s,
                 intensity=intensity,
                 correction=correction,
