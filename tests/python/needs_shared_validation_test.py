@@ -53,7 +53,7 @@ def test_every_row_has_a_forecast_or_a_reason():
 
 @pytest.fixture(scope="module")
 def everything():
-    return validate([TRUTH])
+    return validate([TRUTH], learn=[3])
 
 
 def test_the_page_on_accuracy_can_be_written(everything):
