@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from plancast import _core, files
 from plancast.checked import checked
 from plancast.errors import InputError
+from plancast.fullness import fullness
 from plancast.immutable import Immutable
 from plancast.memory import PeakMemory
 from plancast.question import Facts, Question
@@ -194,7 +195,8 @@ class Forecast(Immutable):
         """Where the forecast goes beyond what was measured or simulated, one sentence each."""
         from plancast.models import presets
 
-        return [*self._core.warnings, *presets.not_simulated(self.model, self.strategy)]
+        full = fullness(self.peak_memory, self.memory_capacity) if self.fits else []
+        return [*self._core.warnings, *presets.not_simulated(self.model, self.strategy), *full]
 
     @property
     def tokens_per_s(self) -> float:
