@@ -108,7 +108,7 @@ absl::StatusOr<PlanPhases> PhasesOf(const JobRequest& request, const Machine& ma
   job.arrival_ps = 0;
   SimulateOptions options;
   options.timeline = true;
-  ASSIGN_OR_RETURN(const SimResult result, ExecutePlaced(job, machine, pricing.kernels(), options));
+  ASSIGN_OR_RETURN(SimResult result, ExecutePlaced(job, machine, pricing.kernels(), options));
   ASSIGN_OR_RETURN(const CommUses uses, FindCommUses(graph));
   Sent sent(job, machine, uses);
 
@@ -161,9 +161,8 @@ absl::StatusOr<PlanPhases> PhasesOf(const JobRequest& request, const Machine& ma
   // What runs take beyond the simulation lengthens its parts alike, at the same rates.
   SoftwareLevel level = one.level;
   if (pricing.learned() != nullptr) {
-    SimResult known = result;
-    Uncertainty::Shipped().AddTo(request.job.profile, &known);
-    level.log += pricing.learned()->Log(known);
+    Uncertainty::Shipped().AddTo(request.job.profile, &result);
+    level.log += pricing.learned()->Log(result);
   }
   for (int64_t* part : {&phases.iteration_ps, &phases.network_ps, &phases.overlapped_ps}) {
     *part = level.RunPicoseconds(*part);

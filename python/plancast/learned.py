@@ -23,6 +23,7 @@ from plancast import documents, files
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.immutable import Immutable
+from plancast.textual import brief
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -110,6 +111,10 @@ class Learned(Immutable):
         ]
         return sorted(facts, key=lambda f: (-abs(f.change), f.name))
 
+    def told(self, shares: Mapping[str, tuple[float, float]]) -> float:
+        """ln(median of runs / forecast without them) of a plan with these shares."""
+        return sum(self._changes.get(name, 0.0) * share for name, (share, _) in shares.items())
+
     def doubts(self) -> list[tuple[str, float]]:
         """Runs that the others contradict, and ln(measured / what all say) of each."""
         weights, rest = self._posterior[3]
@@ -178,7 +183,7 @@ class Learned(Immutable):
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
-                f"{path}: no file of `plancast learn` ({brief_of(error)}). Write one with "
+                f"{path}: no file of `plancast learn` ({brief(repr(error))}). Write one with "
                 "`plancast learn runs.csv -o FILE`."
             ) from None
         if len(evidence) > _MOST_RUNS:
@@ -229,6 +234,11 @@ class Learned(Immutable):
         return list(names), mean.tolist(), covariance.ravel().tolist(), _PLAN
 
     @cached_property
+    def _changes(self) -> dict[str, float]:
+        names, mean, _, _ = self._posterior
+        return dict(zip(names, mean.tolist(), strict=True))
+
+    @cached_property
     def _scales(self) -> dict[str, float]:
         scales: dict[str, float] = {}
         for e in self.evidence:
@@ -262,11 +272,6 @@ class Learned(Immutable):
         from plancast.report.learned import learned_table
 
         return learned_table(self)
-
-
-def brief_of(error: Exception) -> str:
-    """What went wrong, in a few words."""
-    return f"{type(error).__name__.lower()}: {error}"[:80]
 
 
 def _evidence_of(entry: Mapping[str, Any]) -> Evidence:

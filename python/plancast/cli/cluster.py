@@ -94,11 +94,10 @@ def _run(options: argparse.Namespace) -> int:
     if options.trace is not None:
         outcome.write_trace(options.trace)
     tables = Group(outcome, "", change_table(changes)) if changes else outcome
-    opts.write_report(options, f"Jobs of {options.jobs}", tables)
-    if options.json:
-        opts.print_json({**outcome.to_dict(), **_changes(changes)})
-    else:
-        opts.print_rich(tables)
+    fields = outcome.to_dict
+    opts.answer(
+        options, f"Jobs of {options.jobs}", tables, lambda: {**fields(), **_changes(changes)}
+    )
     return 0
 
 

@@ -52,9 +52,5 @@ def run(options: argparse.Namespace) -> int:
             ]
         )
     )
-    opts.write_report(options, f"Plans for {model.name}", comparison)
-    if options.json:
-        opts.print_json(comparison.to_dict())
-    else:
-        opts.print_rich(comparison)
+    opts.answer(options, f"Plans for {model.name}", comparison, comparison.to_dict)
     return 0

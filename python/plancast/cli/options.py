@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from plancast import arguments
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from plancast.session import Session
     from plancast.strategy import Strategy
 
+# The exit code where the answer is that nothing fits, or does what is asked.
+NOTHING_FITS = 3
 _LARGEST = 1_000_000_000
 _MOST_THREADS = 1024
 # Columns of output that nobody looks at.
@@ -290,6 +293,15 @@ def write_report(options: argparse.Namespace, title: str, renderable: Any) -> No
     from plancast.report.html import write_report as write
 
     write(options.report, title, renderable)
+
+
+def answer(options: argparse.Namespace, title: str, shown: Any, fields: Callable[[], Any]) -> None:
+    """The report that --report asks for, then `fields()` as JSON with --json, else `shown`."""
+    write_report(options, title, shown)
+    if options.json:
+        print_json(fields())
+    else:
+        print_rich(shown)
 
 
 def load_model(options: argparse.Namespace) -> Model:

@@ -22,7 +22,6 @@ METHODS = {
     "auto-config": ("depth and micro-batch of a pipeline (Varuna)", ("sizes", "recompute")),
     "local-search": ("small changes of a tree", ("start", "space", "forecasts", "seed")),
 }
-NOTHING_FITS = 3
 
 
 def add_parser(commands: Any) -> None:
@@ -106,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     if options.method is None:
         others = ", ".join(name for name in METHODS if name != "grid")
         print(f"the best plan of a grid; --method takes {others}, too", file=sys.stderr)
-    return 0 if plan.forecast is None or plan.forecast.fits else NOTHING_FITS
+    return 0 if plan.forecast is None or plan.forecast.fits else opts.NOTHING_FITS
 
 
 def _plan(

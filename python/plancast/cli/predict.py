@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
             opts.print_rich(f"random iterations: {forecast.distribution}")
         for answer in answers.values():
             opts.print_rich(answer if hasattr(answer, "__rich__") else f"what if {answer}")
-    return 3 if options.require_fit and not forecast.fits else 0
+    return opts.NOTHING_FITS if options.require_fit and not forecast.fits else 0
 
 
 def _predict(options: argparse.Namespace, model: Model, machine: Machine, plan: Any) -> Forecast:

@@ -8,8 +8,6 @@ from typing import Any
 
 from plancast.cli import options as opts
 
-# The exit code where the answer is that no plan fits, as of `predict --require-fit`.
-NOTHING_FITS = 3
 _LONG_S = 10.0
 
 
@@ -86,12 +84,8 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         ranking.write(options.out)
     tables = ranking_tables(ranking, top=options.top or 10)
-    opts.write_report(options, f"Plans for {model.name} on {machine}", tables)
-    if options.json:
-        opts.print_json(ranking.to_dict())
-    else:
-        opts.print_rich(tables)
-    return 0 if len(ranking) else NOTHING_FITS
+    opts.answer(options, f"Plans for {model.name} on {machine}", tables, ranking.to_dict)
+    return 0 if len(ranking) else opts.NOTHING_FITS
 
 
 def _announce(plans: int, seconds: float) -> None:

@@ -8,9 +8,6 @@ from typing import Any
 from plancast.cli import options as opts
 from plancast.cli.train import add_amounts, add_prices, add_reliability
 
-# The exit code where the answer is that nothing does it, as of `rank`.
-_NOTHING_DOES = 3
-
 
 def add_parser(commands: Any) -> None:
     """Declares the subcommand."""
@@ -93,9 +90,5 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
             **opts.types_of(options),
         )
-    opts.write_report(options, f"Machines for {model.name}", sizing)
-    if options.json:
-        opts.print_json(sizing.to_dict())
-    else:
-        opts.print_rich(sizing)
-    return 0 if sizing.best is not None else _NOTHING_DOES
+    opts.answer(options, f"Machines for {model.name}", sizing, sizing.to_dict)
+    return 0 if sizing.best is not None else opts.NOTHING_FITS

@@ -89,9 +89,5 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
             **opts.types_of(options),
         )
-    opts.write_report(options, f"{model.name} on hosts of {options.availability}", result)
-    if options.json:
-        opts.print_json(result.to_dict())
-    else:
-        opts.print_rich(result)
+    opts.answer(options, f"{model.name} on hosts of {options.availability}", result, result.to_dict)
     return 0

@@ -9,8 +9,6 @@ from plancast.cli import options as opts
 from plancast.cli.launch_options import add_from, open_strategy
 from plancast.errors import InputError
 
-_UNFIT = 3
-
 
 def add_parser(commands: Any) -> None:
     """Declares the subcommand."""
@@ -177,7 +175,7 @@ def run(options: argparse.Namespace) -> int:
         opts.print_json(result.to_dict())
     else:
         opts.print_rich(result)
-    return _UNFIT if options.require_fit and not result.fits else 0
+    return opts.NOTHING_FITS if options.require_fit and not result.fits else 0
 
 
 def _write_pictures(options: argparse.Namespace, title: str, result: Any) -> None:

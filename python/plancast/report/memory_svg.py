@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plancast.report.memory import positions
+from plancast.report.svg import band, opening
 from plancast.textual import GIB, duration, gib, html
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ _FILLS = {
 _WIDTH, _HEIGHT = 860, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 16, 34, 52
 _TICKS = 4
-_NAMESPACE = 'xmlns="http://www.w3.org/2000/svg" '
 
 
 def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
@@ -41,9 +41,7 @@ def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
 
     memory = timeline.memory
     parts = [
-        f'<svg {_NAMESPACE if standalone else ""}viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" font-size="12" fill="#222">',
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>',
+        *opening(_WIDTH, _HEIGHT, standalone=standalone),
         f'<text x="{_LEFT}" y="18" font-weight="bold">Live memory of '
         f"{html(memory.device_class)}, GiB</text>",
     ]
@@ -53,15 +51,8 @@ def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
         if not any(sizes):
             continue
         top = [low + size for low, size in zip(base, sizes, strict=True)]
-        outline = [f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(at, top, strict=True)]
-        outline += [
-            f"{x_of(x):.1f},{y_of(y):.1f}"
-            for x, y in zip(reversed(at), reversed(base), strict=True)
-        ]
-        parts.append(
-            f'<polygon points="{" ".join(outline)}" fill="{_FILLS[kind]}">'
-            f"<title>{kind}: at most {gib(max(sizes), 2)} GiB</title></polygon>"
-        )
+        title = f"{kind}: at most {gib(max(sizes), 2)} GiB"
+        parts.append(band(at, top, base, (x_of, y_of), _FILLS[kind], title))
         base = top
     for tick in range(_TICKS + 1):
         y = y_of(top_of_axis * tick / _TICKS)
@@ -120,9 +111,7 @@ def peak_svg(reasons: PeakReasons, *, standalone: bool = False) -> str:
     height = _TOP + _BAR * len(bars) + 10
     width = _WIDTH - _NAMES - 90
     parts = [
-        f'<svg {_NAMESPACE if standalone else ""}viewBox="0 0 {_WIDTH} {height}" '
-        f'width="{_WIDTH}" height="{height}" font-family="sans-serif" font-size="12" fill="#222">',
-        f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>',
+        *opening(_WIDTH, height, standalone=standalone),
         f'<text x="{_LEFT}" y="18" font-weight="bold">Alive at the peak of '
         f"{html(reasons.memory.device_class)}, GiB</text>",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from plancast.report.svg import band, opening
 from plancast.textual import html, percent
 from plancast.training.amounts import whole_run
 from plancast.training.goodput import Goodput, goodput
@@ -30,7 +31,6 @@ _TICKS = (
     (0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"),
     (3600.0, "1 h"), (36000.0, "10 h"), (86400.0, "1 day"), (864000.0, "10 days"),
 )  # fmt: skip
-_NAMESPACE = 'xmlns="http://www.w3.org/2000/svg" '
 
 
 def goodput_svg(found: Reliability, title: str, *, standalone: bool = False) -> str:
@@ -49,9 +49,7 @@ def goodput_svg(found: Reliability, title: str, *, standalone: bool = False) -> 
         return _TOP + height * (1 - (share - least) / (1 - least))
 
     parts = [
-        f'<svg {_NAMESPACE if standalone else ""}viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" font-size="12" fill="#222">',
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>',
+        *opening(_WIDTH, _HEIGHT, standalone=standalone),
         f'<text x="{_LEFT}" y="18" font-weight="bold">{html(title)}: time by the interval of '
         "checkpoints</text>",
     ]
@@ -60,14 +58,7 @@ def goodput_svg(found: Reliability, title: str, *, standalone: bool = False) -> 
         top = [low + _above(shares, name, least) for low, shares in zip(base, curve, strict=True)]
         if max(high - low for high, low in zip(top, base, strict=True)) <= 0:
             continue
-        outline = [f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in zip(at, top, strict=True)]
-        outline += [
-            f"{x_of(x):.1f},{y_of(y):.1f}"
-            for x, y in zip(reversed(at), reversed(base), strict=True)
-        ]
-        parts.append(
-            f'<polygon points="{" ".join(outline)}" fill="{fill}"><title>{label}</title></polygon>'
-        )
+        parts.append(band(at, top, base, (x_of, y_of), fill, label))
         base = top
     parts += _legend([name for name in _PARTS if getattr(found.shares, name) > 0])
     parts += _axes(at, least, x_of, y_of)

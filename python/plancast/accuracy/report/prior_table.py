@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plancast.accuracy.validation.statistics import error_scores
 from plancast.textual import change, percent
 
 if TYPE_CHECKING:
@@ -76,11 +77,12 @@ def _errors(source: LeftOut, board: Scoreboard) -> list[_Errors]:
 
 
 def _scores(name: str, errors: Sequence[_Errors]) -> Sequence[str]:
-    ways = [[getattr(e, way) for e in errors] for way in ("plain", "left_out", "shipped")]
-    count = len(errors)
+    ways = [
+        error_scores([getattr(e, way) for e in errors]) for way in ("plain", "left_out", "shipped")
+    ]
     return (
         name,
-        str(count),
-        *(percent(sum(map(abs, values)) / count) for values in ways),
-        *(change(sum(values) / count) for values in ways),
+        str(len(errors)),
+        *(percent(scores["mape"]) for scores in ways),
+        *(change(scores["bias"]) for scores in ways),
     )

@@ -42,13 +42,11 @@ def learning_curve(results: Sequence[RowResult], runs: int) -> list[Learning]:
             for _ in range(_DRAWS):
                 chosen = set(draw.sample(range(len(job)), runs))
                 learned = Learned(tuple(e for i, e in enumerate(job) if i in chosen))
-                change = {fact.name: fact.change for fact in learned.facts()}
                 for i, e in enumerate(job):
                     if i in chosen:
                         continue
-                    told = sum(change.get(n, 0.0) * share for n, (share, _) in e.shares.items())
                     before.append(abs(math.expm1(-e.log)))
-                    after.append(abs(math.expm1(told - e.log)))
+                    after.append(abs(math.expm1(learned.told(e.shares) - e.log)))
         out.append(
             Learning(source, runs, len(jobs), sum(before) / len(before), sum(after) / len(after))
         )
