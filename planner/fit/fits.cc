@@ -34,7 +34,7 @@ const SoftwareProfile& FitCheck::ProfileFor(Schedule schedule) {
   return it->second;
 }
 
-absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan) {
+absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan, StageObserver* observer) {
   job_.strategy.plan() = plan;
   ASSIGN_OR_RETURN(PlanGraph drawn, DrawFor(job_, plan, session_));
   ASSIGN_OR_RETURN(drawn.chosen.options,
@@ -54,14 +54,19 @@ absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan) {
   request.dtype = job_.dtype;
   request.graph_key = drawn.graph_key;
   ASSIGN_OR_RETURN(const ProgramPlan programs, PlanPrograms(request, session_, nullptr));
+  const int64_t forgotten = memory_.times_forgotten();
   memory_.Begin(programs);
+  if (observer != nullptr) {
+    if (memory_.times_forgotten() > forgotten) observer->Forget();
+    observer->Begin(programs);
+  }
   if (!options.offload.empty()) {
     RETURN_IF_ERROR(CheckHosts(programs));
   }
-  return FullestStage(programs);
+  return FullestStage(programs, observer);
 }
 
-FitVerdict FitCheck::FullestStage(const ProgramPlan& programs) {
+FitVerdict FitCheck::FullestStage(const ProgramPlan& programs, StageObserver* observer) {
   FitVerdict verdict;
   int64_t most = std::numeric_limits<int64_t>::min();  // beyond what the device has
   const auto note = [&](const ClassMemory& memory, int32_t stage) {
@@ -81,6 +86,7 @@ FitVerdict FitCheck::FullestStage(const ProgramPlan& programs) {
       continue;
     }
     const Footprint footprint = memory_.Of(stage);
+    if (observer != nullptr) observer->See(stage, memory_.outline(), memory_.catalogue());
     less_may_take_more = LessMayTakeMore(footprint);
     if (footprint.near_capacity) {
       to_place.emplace_back(stage, footprint);

@@ -8,6 +8,7 @@
 #include "cluster/machine.h"
 #include "compiler/session.h"
 #include "planner/fit/stage_memory.h"
+#include "planner/fit/stage_observer.h"
 #include "planner/forecast/job.h"
 #include "planner/forecast/plan_graph.h"
 #include "planner/forecast/pricing.h"
@@ -36,12 +37,12 @@ class FitCheck {
   // OrderPasses.
   FitCheck(Job job, const Machine& machine, Session& session, const Pricing* pricing = nullptr);
 
-  // Errors: Predict's.
-  absl::StatusOr<FitVerdict> Verdict(const ShortForm& plan);
+  // Errors: Predict's. `observer`, always the same one or null, sees the stages.
+  absl::StatusOr<FitVerdict> Verdict(const ShortForm& plan, StageObserver* observer = nullptr);
 
  private:
   const SoftwareProfile& ProfileFor(Schedule schedule);
-  FitVerdict FullestStage(const ProgramPlan& programs);
+  FitVerdict FullestStage(const ProgramPlan& programs, StageObserver* observer);
   // That hosts hold what is offloaded to them.
   absl::Status CheckHosts(const ProgramPlan& programs);
 

@@ -109,6 +109,7 @@ void StageMemory::Begin(const ProgramPlan& plan) {
 }
 
 void StageMemory::Forget() {
+  ++times_forgotten_;
   bodies_.clear();
   shared_.clear();
   of_block_.clear();

@@ -45,6 +45,11 @@ class StageMemory {
   void Place(int64_t stage, Footprint* footprint);
   // What a device of the stage keeps in the memory of its host, at most.
   int64_t HostBytes(int64_t stage);
+  // What `Of` was last asked about, and the blocks that it numbers.
+  const ProgramOutline& outline() const { return outline_; }
+  const BlockCatalogue& catalogue() const { return catalogue_; }
+  // Ascends when what plans share is forgotten.
+  int64_t times_forgotten() const { return times_forgotten_; }
 
  private:
   // A block with all that memory needs to know of it.
@@ -64,6 +69,7 @@ class StageMemory {
 
   const MemoryOverhead overhead_;
   const size_t most_bodies_;
+  int64_t times_forgotten_ = 0;
   const ProgramPlan* plan_ = nullptr;
   ProgramInputs inputs_;
   std::unique_ptr<PipelineSchedule> periodic_, placed_;  // of few micro-batches; placed: more

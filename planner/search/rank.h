@@ -16,41 +16,56 @@
 #include "planner/forecast/forecast.h"
 #include "planner/forecast/job.h"
 #include "planner/forecast/pricing.h"
+#include "planner/search/objective.h"
 #include "planner/search/space.h"
+#include "strategy/short_form.h"
 
 namespace plancast {
 
-// What makes a plan better. All objectives are per iteration of one batch, so
-// plans of a ranking are comparable.
-enum class Objective : uint8_t { kTime, kCost, kEnergy };
-absl::StatusOr<Objective> ParseObjective(absl::string_view name);
+// How far a ranking has come.
+struct RankProgress {
+  int64_t done = 0, total = 0;      // plans: decided, and in all
+  const ShortForm* best = nullptr;  // so far; null: none
+  double value = 0;                 // of the objective, of that one
+  double bound = 0;                 // what is left is at least this; 0: not known
+};
 
 struct RankOptions {
   SearchSpace space;
   Objective objective = Objective::kTime;
   int threads = 0;  // 0: one per core
   int64_t top = 0;  // keep the best; 0: all
-  // Called now and then, on the calling thread; false stops the ranking with
-  // kCancelled.
-  std::function<bool(int64_t done, int64_t total)> progress;
+  // Simulate all plans that fit, also where bounds tell that some are none of the best.
+  bool exhaustive = false;
+  // Called now and then, on the calling thread; false stops the ranking.
+  std::function<bool(const RankProgress&)> progress;
+  // A ranking that is stopped gives what it has found so far; else kCancelled.
+  bool partial = false;
   // Called once on the calling thread, before all but a few plans of a large space are
-  // looked at: how many there are, and about how long they take together.
+  // simulated: how many there are, and about how long they take together.
   std::function<void(int64_t plans, double seconds)> announce;
 };
 
 struct RankResult {
   std::vector<Forecast> plans;              // that fit, best first; ties in enumeration order
   int64_t evaluated = 0;                    // plans whose time was simulated
+  int64_t bounded = 0;                      // that fit, and are none of the best by their bounds
   std::string space;                        // canonical text
   std::map<std::string, int64_t> excluded;  // reason -> plans
   double seconds = 0;                       // wall time
+  // Of a ranking that was stopped: plans that nothing is known of, and what the objective of
+  // these and all others that are not simulated is at least (0: not known).
+  bool stopped = false;
+  int64_t open = 0;
+  double bound = 0;
   // Where no plan fits but some are simulated.
   std::optional<NearestPlan> nearest;
 };
 
-// Predicts every plan of a space for `job` (whose strategy is replaced) and
+// Predicts the plans of a space for `job` (whose strategy is replaced) and
 // orders them. Plans share `session` and run on several threads; the result
-// does not depend on how many.
+// does not depend on how many. Of the best few, only plans are simulated whose bound
+// (planner/bound) is not above what the last of these takes: no other can be among them.
 absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine, const Pricing& pricing,
                                 Session& session, const RankOptions& options = {});
 

@@ -121,11 +121,17 @@ def rank(
     session: Session | None = None,
     records: Records | None = None,
     workers: int | None = None,
+    exhaustive: bool = False,
+    partial: bool = False,
     progress: Callable[[int, int], object] | None = None,
+    found: Callable[[str, float, float], object] | None = None,
     announce: Callable[[int, float], object] | None = None,
     **types: Unpack[Types],
 ) -> Ranking:
-    """Predicts every plan of a space and orders those that fit.
+    """Orders the plans of a space that fit by what they are predicted to take.
+
+    Of the best few (`top`), plans are left out whose time cannot be below what these take by a
+    bound that is found without simulating them; the best are the same.
 
     Args:
       model: what is trained.
@@ -141,7 +147,12 @@ def rank(
       session: shared memo; a fresh one by default.
       records: measured kernels to go by (docs/records.md); with a session, give them to that.
       workers: threads; one per core by default.
+      exhaustive: simulate every plan that fits even where bounds tell.
+      partial: Ctrl-C gives what was found until then (`Ranking.stopped`) instead of
+        raising KeyboardInterrupt.
       progress: called with plans done and plans in all.
+      found: called now and then with the best plan so far, its value of the objective, and what
+        all that is left is at least (0: not known).
       announce: called once, after a sample of a large space, with the plans in all and about
         how many seconds they take.
       types: of what is stored and sent, as for `predict`.
@@ -173,7 +184,10 @@ def rank(
         precision=wanted,
         cuda_graphs=cuda_graphs,
         workers=workers or 0,
+        exhaustive=exhaustive,
+        partial=partial,
         progress=progress,
+        found=found,
         announce=announce,
     )
     # Plans are not to keep what the ranking remembered.

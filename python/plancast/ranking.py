@@ -27,6 +27,10 @@ class Ranking:
         self.objective = objective
         self._plans = list(plans)
         self._evaluated = core.evaluated
+        self._bounded = core.bounded
+        self._stopped = core.stopped
+        self._open = core.open
+        self._bound = core.bound
         self._excluded = dict(core.excluded)
         self._space = core.space
         self._seconds = core.seconds
@@ -36,6 +40,26 @@ class Ranking:
     def evaluated(self) -> int:
         """Number of plans whose time was simulated."""
         return self._evaluated
+
+    @property
+    def bounded(self) -> int:
+        """Number of plans that fit and cannot be among the best, by bounds of their time."""
+        return self._bounded
+
+    @property
+    def stopped(self) -> bool:
+        """Whether Ctrl-C ended it, so that plans that were not looked at may be better."""
+        return self._stopped
+
+    @property
+    def open(self) -> int:
+        """Of a ranking that was stopped: number of plans that were not decided on."""
+        return self._open
+
+    @property
+    def bound(self) -> float:
+        """Of a ranking that was stopped: what the objective of those is at least; 0: not known."""
+        return self._bound
 
     @property
     def excluded(self) -> dict[str, int]:
@@ -78,6 +102,9 @@ class Ranking:
         return {
             "plans": [{"strategy": plan.strategy, **plan.to_dict()} for plan in self._plans],
             "evaluated": self.evaluated,
+            "bounded": self.bounded,
+            "stopped": self.stopped,
+            "open": self.open,
             "space": self.space,
             "excluded": self.excluded,
             "seconds": self.seconds,

@@ -106,21 +106,38 @@ void Announce(const py::object& announce, int64_t plans, double seconds) {
   }
 }
 
-std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machine,
-                                    const PySession& session, int64_t batch,
-                                    const std::string& space, const std::string& objective,
-                                    int64_t top, const std::string& dtype,
-                                    const std::string& profile, const PyPrecision& precision,
-                                    const PyGraphs& cuda_graphs, int workers,
-                                    const py::object& progress, const py::object& announce) {
+// Whether Ctrl-C alone stopped it, which is then forgotten.
+bool TakeInterrupt() {
+  if (PyErr_Occurred() != PyExc_KeyboardInterrupt) return false;
+  PyErr_Clear();
+  return true;
+}
+
+std::shared_ptr<RankResult> RankAll(
+    const PyModel& model, const PyMachine& machine, const PySession& session, int64_t batch,
+    const std::string& space, const std::string& objective, int64_t top, const std::string& dtype,
+    const std::string& profile, const PyPrecision& precision, const PyGraphs& cuda_graphs,
+    int workers, bool exhaustive, bool partial, const py::object& progress,
+    const py::object& found, const py::object& announce) {
   const Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   RankOptions options;
   options.space = ValueOrThrow(ParseSearchSpace(space));
   options.objective = ValueOrThrow(ParseObjective(objective));
   options.threads = workers;
   options.top = top;
-  options.progress = [&progress](int64_t done, int64_t total) {
-    return Report(progress, done, total);
+  options.exhaustive = exhaustive;
+  options.partial = partial;
+  options.progress = [&](const RankProgress& so_far) {
+    if (so_far.best != nullptr && !found.is_none()) {
+      py::gil_scoped_acquire acquire;
+      try {
+        found(PrintShortForm(*so_far.best), so_far.value, so_far.bound);
+      } catch (py::error_already_set& error) {
+        error.restore();
+        return false;
+      }
+    }
+    return Report(progress, so_far.done, so_far.total);
   };
   if (!announce.is_none()) {
     options.announce = [&announce](int64_t plans, double seconds) {
@@ -132,6 +149,7 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
     return Rank(job, machine.machine, session.PricedBy(*costs), *session.session, options);
   }();
+  if (result.ok() && result->stopped && !TakeInterrupt()) throw py::error_already_set();
   return std::make_shared<RankResult>(ValueOrThrow(std::move(result)));
 }
 
@@ -234,6 +252,10 @@ void BindPredict(py::module_& m) {
                              [](const PySession& self) { return self.session->misses(); });
   py::class_<RankResult, std::shared_ptr<RankResult>>(m, "RankResult")
       .def_readonly("evaluated", &RankResult::evaluated)
+      .def_readonly("bounded", &RankResult::bounded)
+      .def_readonly("stopped", &RankResult::stopped)
+      .def_readonly("open", &RankResult::open)
+      .def_readonly("bound", &RankResult::bound)
       .def_readonly("space", &RankResult::space)
       .def_readonly("excluded", &RankResult::excluded)
       .def_readonly("seconds", &RankResult::seconds)
@@ -267,7 +289,8 @@ void BindPredict(py::module_& m) {
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
         py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"), py::arg("workers"),
-        py::arg("progress"), py::arg("announce"));
+        py::arg("exhaustive"), py::arg("partial"), py::arg("progress"), py::arg("found"),
+        py::arg("announce"));
   m.def("compile_passes", &CompilePasses, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
         py::arg("precision"));

@@ -15,6 +15,9 @@ from plancast import output
 
 # How long the main thread may take to stop by itself, seconds.
 _GRACE = 1.0
+# And if it is to print an answer first.
+_ANSWER = 5.0
+_answers = False
 # What ends a process; Ctrl-C has a handler of Python's.
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -51,7 +54,8 @@ def stops_at_once(grace: float = _GRACE) -> Iterator[None]:
 
     def watch() -> None:
         while number := os.read(reader, 1):
-            if number[0] in (signal.SIGINT, *_ENDS) and not over.wait(grace):
+            patience = _ANSWER if _answers else grace
+            if number[0] in (signal.SIGINT, *_ENDS) and not over.wait(patience):
                 output.clean()
                 os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"plancast: stopped\n")
                 os._exit(128 + number[0])
@@ -75,6 +79,21 @@ def stops_at_once(grace: float = _GRACE) -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(before)
         os.close(writer)
+
+
+@contextmanager
+def answers_first() -> Iterator[None]:
+    """From here on, Ctrl-C is given more time: what was found is still printed.
+
+    If what is within it raises, that is over.
+    """
+    global _answers
+    _answers = True
+    try:
+        yield
+    except BaseException:
+        _answers = False
+        raise
 
 
 def _raise_ended(number: int, frame: FrameType | None) -> None:

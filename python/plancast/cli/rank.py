@@ -6,9 +6,11 @@ import argparse
 import sys
 from typing import Any
 
+from plancast.cli import interrupt
 from plancast.cli import options as opts
 
 _LONG_S = 10.0
+_LISTED = 10  # plans in the table
 
 
 def add_parser(commands: Any) -> None:
@@ -16,7 +18,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "rank",
         help="the best plans for a model on a machine",
-        description="Predicts every plan of a space and lists the best that fit in memory.",
+        description="Lists the best plans of a space that fit in memory. Only plans are simulated "
+        "whose time may be among the best by its lower bound, so no other is better.",
     )
     opts.add_model(parser)
     opts.add_cuda_graphs(parser)
@@ -38,6 +41,11 @@ def add_parser(commands: Any) -> None:
         type=opts.positive,
         metavar="K",
         help="show the best K (default: 10 in the table, all in JSON and --out)",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="simulate every plan that fits, also where bounds tell that it is none of the best",
     )
     parser.add_argument("--out", metavar="FILE", help="write the plans as .csv or .parquet")
     parser.add_argument(
@@ -64,27 +72,35 @@ def run(options: argparse.Namespace) -> int:
     Ranking.check_path(options.out)
     opts.check_outputs(report=options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
-    with progress_bar("plans") as progress:
+    # Whoever wants all plans gets all; a table needs the best alone.
+    every = options.json or options.out is not None or options.report is not None
+    top = options.top or (None if every else _LISTED)
+    with progress_bar("plans") as progress, interrupt.answers_first():
         ranking = rank(
             model,
             machine,
             batch=options.batch,
             space=options.space,
             objective=options.objective,
-            top=options.top,
+            top=top,
             dtype=options.dtype,
             profile=options.profile,
             cuda_graphs=options.cuda_graphs,
             session=opts.load_session(options),
             workers=options.workers,
+            exhaustive=options.all,
+            partial=True,
             progress=progress,
+            found=progress.found,
             announce=_announce,
             **opts.types_of(options),
         )
     if options.out is not None:
         ranking.write(options.out)
-    tables = ranking_tables(ranking, top=options.top or 10)
+    tables = ranking_tables(ranking, top=options.top or _LISTED)
     opts.answer(options, f"Plans for {model.name} on {machine}", tables, ranking.to_dict)
+    if ranking.stopped:
+        return interrupt.status_of(KeyboardInterrupt())
     return 0 if len(ranking) else opts.NOTHING_FITS
 
 

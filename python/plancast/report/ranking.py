@@ -31,14 +31,32 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
     else:
         parts.append(Text("no plan of the space fits", style="bold red"))
         parts += _nearest(ranking)
-    took = f"{ranking.evaluated:,} plans simulated in {duration(ranking.seconds)}"
-    if ranking.seconds > 0:
-        took += f" ({ranking.evaluated / ranking.seconds:,.0f}/s)"
-    parts.append(Text(took, style="dim"))
+    if ranking.stopped:
+        parts.append(Text(_stopped(ranking), style="bold yellow"))
+    parts.append(Text(_decided(ranking), style="dim"))
     parts.append(Text(f"space: {ranking.space}", style="dim"))
     for reason, number in sorted(ranking.excluded.items(), key=lambda item: -item[1]):
         parts.append(Text(f"  {number:>7,} left out: {reason}", style="dim"))
     return Group(*parts)
+
+
+def _decided(ranking: Ranking) -> str:
+    """How many plans were decided on in which way, and how fast."""
+    text = f"{ranking.evaluated:,} plans simulated"
+    if ranking.bounded:
+        text += f", {ranking.bounded:,} more fit and cannot be among the best (bounds)"
+    text += f", in {duration(ranking.seconds)}"
+    decided = ranking.evaluated + ranking.bounded + sum(ranking.excluded.values())
+    if ranking.seconds > 0:
+        text += f" ({decided / ranking.seconds:,.0f}/s)"
+    return text
+
+
+def _stopped(ranking: Ranking) -> str:
+    text = f"stopped: {ranking.open:,} plans were not decided on and may be better"
+    if ranking.bound > 0 and ranking.objective == "time":
+        text += f", none below {duration(ranking.bound)}"
+    return text
 
 
 def _nearest(ranking: Ranking) -> list[RenderableType]:

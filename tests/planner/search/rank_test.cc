@@ -155,11 +155,54 @@ TEST_F(RankTest, KeepsTheBest) {
   ASSERT_OK_AND_ASSIGN(RankResult all, Run(kSpace));
   ASSERT_OK_AND_ASSIGN(RankResult best, Run(kSpace, options));
   ASSERT_EQ(best.plans.size(), 3u);
-  EXPECT_EQ(best.evaluated, all.evaluated);
+  EXPECT_EQ(best.evaluated + best.bounded, all.evaluated);
   EXPECT_EQ(best.excluded, all.excluded);
   std::vector<std::string> expected = Strategies(all);
   expected.resize(3);
   EXPECT_EQ(Strategies(best), expected);
+}
+
+// Bounds leave most plans out, and none of the best.
+TEST_F(RankTest, TheBestByBoundsAreTheBestOfAll) {
+  const std::pair<const char*, const char*> kSpaces[] = {
+      {"dgx-a100-80g:1", ""},
+      {"dgx-h100:2", "zero=0|1,recompute=none|full"},
+      {"dgx-a100-40g:1", "schedule=1f1b|gpipe|zb1p,vpp=1"}};
+  for (const auto& [machine, space] : kSpaces) {
+    RankOptions options;
+    ASSERT_OK_AND_ASSIGN(const RankResult all, Run(space, options, machine));
+    for (const int64_t top : {1, 5, 20}) {
+      options.top = top;
+      options.threads = 1;
+      ASSERT_OK_AND_ASSIGN(const RankResult one, Run(space, options, machine));
+      options.threads = 3;
+      ASSERT_OK_AND_ASSIGN(const RankResult three, Run(space, options, machine));
+      std::vector<std::string> expected = Strategies(all);
+      expected.resize(top);
+      EXPECT_EQ(Strategies(one), expected) << space;
+      EXPECT_EQ(Strategies(three), expected) << space;
+      EXPECT_EQ(one.evaluated, three.evaluated) << space;
+      EXPECT_EQ(one.evaluated + one.bounded, all.evaluated) << space;
+      EXPECT_LT(one.evaluated, all.evaluated) << space;
+      EXPECT_EQ(one.excluded, all.excluded) << space;
+    }
+  }
+}
+
+TEST_F(RankTest, WhatIsFoundWhenItIsStoppedStays) {
+  RankOptions options;
+  options.top = 3;
+  options.partial = true;
+  options.progress = [](const RankProgress& so_far) { return so_far.best == nullptr; };
+  ASSERT_OK_AND_ASSIGN(const RankResult some, Run("mb=*", options, "dgx-a100-80g:2"));
+  EXPECT_TRUE(some.stopped);
+  ASSERT_FALSE(some.plans.empty());
+  options.progress = nullptr;
+  ASSERT_OK_AND_ASSIGN(const RankResult all, Run("mb=*", options, "dgx-a100-80g:2"));
+  EXPECT_FALSE(all.stopped);
+  EXPECT_LE(all.plans[0].iteration_time_s, some.plans[0].iteration_time_s);
+  EXPECT_LE(some.bound, all.plans[0].iteration_time_s);
+  EXPECT_EQ(some.evaluated + some.bounded + some.open, all.evaluated + all.bounded);
 }
 
 TEST_F(RankTest, CountsPlansThatDoNotFit) {
@@ -191,8 +234,8 @@ TEST_F(RankTest, HasNoNearestPlanWhereSomeFit) {
 TEST_F(RankTest, SaysEarlyHowLongALargeSpaceTakes) {
   RankOptions options;
   int64_t plans = 0, done_before = 0, done_so_far = 0;
-  options.progress = [&](int64_t done, int64_t) {
-    done_so_far = done;
+  options.progress = [&](const RankProgress& progress) {
+    done_so_far = progress.done;
     return true;
   };
   options.announce = [&](int64_t count, double seconds) {
@@ -227,7 +270,7 @@ TEST_F(RankTest, TriesWhatTheFrameworkCanRun) {
 
 TEST_F(RankTest, AProgressThatSaysNoStopsIt) {
   RankOptions options;
-  options.progress = [](int64_t, int64_t) { return false; };
+  options.progress = [](const RankProgress&) { return false; };
   EXPECT_EQ(Run("mb=*", options, "dgx-a100-80g:2").status().code(), absl::StatusCode::kCancelled);
 }
 

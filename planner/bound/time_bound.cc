@@ -1,0 +1,143 @@
+#include "planner/bound/time_bound.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "executor/runtime.h"
+#include "strategy/plan_options.h"
+
+namespace plancast {
+namespace {
+
+bool IsPass(Phase phase) {
+  return phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kWeight;
+}
+
+// Whether passes go from the first stage to the last and back, and steps follow.
+bool GoThereAndBack(const PlanOptions& options) {
+  if (options.splits_backward() || options.makes_pairs() || options.spreads_vocabulary()) {
+    return false;
+  }
+  switch (options.schedule) {
+    case Schedule::kGpipe:
+    case Schedule::k1f1b:
+    case Schedule::kEager1f1b:
+    case Schedule::kInterleaved:
+    case Schedule::kBreadthFirst:
+      return options.optimizer == StepTime::kAtEnd;
+    default:
+      return false;
+  }
+}
+
+// The least of what micro-batches add, and what all that is seen adds.
+class Sums {
+ public:
+  void Add(int32_t micro_batch, int64_t takes) {
+    if (takes == 0) return;
+    if (micro_batch >= static_cast<int32_t>(of_.size())) of_.resize(micro_batch + 1, 0);
+    of_[micro_batch] += takes;
+    all_ += takes;
+  }
+  // With so many micro-batches beside the `seen` ones, each of which adds as much as one of these.
+  int64_t With(int64_t seen, int64_t more) const {
+    if (more <= 0 || static_cast<int64_t>(of_.size()) < seen) return all_;
+    return all_ + more * *std::min_element(of_.begin(), of_.end());
+  }
+
+ private:
+  std::vector<int64_t> of_;
+  int64_t all_ = 0;
+};
+
+}  // namespace
+
+TimeBound::TimeBound(const SoftwareProfile& profile, const Machine& machine, const Pricing& pricing)
+    : runtime_(pricing.Runtime(profile, machine)), timer_(machine, pricing.kernels(), runtime_) {}
+
+void TimeBound::Begin(const ProgramPlan& plan) {
+  const PlanOptions& options = *plan.request->options;
+  pp_ = options.pp;
+  micro_batches_ = options.micro_batches;
+  there_and_back_ = GoThereAndBack(options);
+  stages_.clear();
+  if (timer_.IsKnown()) timer_.Begin(plan.mesh, plan.bodies->bound.load.skew);
+}
+
+void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCatalogue& catalogue) {
+  if (!timer_.IsKnown()) return;
+  if (!stages_.empty()) stages_.resize(stage, stages_.back());
+  Stage& own = stages_.emplace_back();
+  int32_t seen = 0;
+  ForEachIssued(outline, [&](const Instance& instance, int32_t later) {
+    if (IsPass(instance.phase)) seen = std::max(seen, instance.micro_batch + later + 1);
+    return true;
+  });
+  Sums passes;
+  std::array<Sums, kNumStreams> comms;
+  // Passes through the first chunk, by micro-batch.
+  std::vector<Pass> forward(seen), backward(seen);
+  int64_t other = 0;
+  ForEachIssued(outline, [&](const Instance& instance, int32_t later) {
+    const BlockTimes& block =
+        timer_.Of(catalogue[instance.block], catalogue.Outlives(instance.block));
+    const int64_t repeats = instance.layer_count;
+    const int32_t micro_batch = std::clamp(instance.micro_batch + later, 0, std::max(seen - 1, 0));
+    for (int s = 0; s < kNumStreams; ++s) comms[s].Add(micro_batch, repeats * block.comms[s]);
+    if (!block.computes) return true;
+    const int64_t takes = block.Of(repeats);
+    if (!IsPass(instance.phase)) {
+      other += takes;
+      own.after += takes;
+      return true;
+    }
+    passes.Add(micro_batch, takes);
+    own.after = 0;
+    own.ends_backward = instance.phase == Phase::kBackward && instance.chunk == 0;
+    if (instance.chunk > 0 || instance.phase == Phase::kWeight) return true;
+    Pass& pass = (instance.phase == Phase::kForward ? forward : backward)[micro_batch];
+    if (!pass.runs) pass.before_ports = block.before_ports;
+    pass.runs = true;
+    pass.takes += takes;
+    pass.before_end = block.before_end;
+    return true;
+  });
+  const int64_t more = micro_batches_ - seen;
+  own.passes = passes.With(seen, more);
+  own.all = own.passes + other;
+  for (int s = 0; s < kNumStreams; ++s) own.comms[s] = comms[s].With(seen, more);
+  if (seen > 0) {
+    own.forward = forward.front();
+    own.backward = backward.back();
+  }
+}
+
+int64_t TimeBound::Picoseconds() const {
+  if (stages_.empty()) return 0;
+  std::vector<Stage> stages = stages_;
+  stages.resize(pp_, stages.back());
+  int64_t most = 0;
+  // Until the first forward pass comes to a stage, and from the last backward pass of a stage to
+  // the end of the step on the first one.
+  int64_t head = 0;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const Stage& stage = stages[s];
+    const Pass& in = stage.forward;
+    const int64_t begin = std::max<int64_t>(0, s == 0 ? 0 : head - in.before_ports);
+    most = std::max(most, begin + stage.all);
+    for (const int64_t sum : stage.comms) most = std::max(most, sum);
+    if (!there_and_back_) continue;
+    if (stage.ends_backward) {
+      int64_t tail = begin + stage.passes - stage.backward.before_end;
+      for (size_t before = s; s > 0 && before-- > 0;) {
+        const Pass& back = stages[before].backward;
+        tail += back.takes - back.before_ports - (before > 0 ? back.before_end : 0);
+      }
+      if (s > 0) most = std::max(most, tail + stages[0].after);
+    }
+    head = begin + in.takes - in.before_end;
+  }
+  return HostParamsOf(runtime_).start_ps + most;
+}
+
+}  // namespace plancast

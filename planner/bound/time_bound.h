@@ -1,0 +1,58 @@
+#ifndef PLANCAST_PLANNER_BOUND_TIME_BOUND_H_
+#define PLANCAST_PLANNER_BOUND_TIME_BOUND_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "cluster/machine.h"
+#include "planner/bound/block_times.h"
+#include "planner/fit/stage_observer.h"
+#include "planner/forecast/pricing.h"
+#include "strategy/software_profile.h"
+
+namespace plancast {
+
+// A time that no simulation of a plan can go below, from the outlines by which FitCheck finds
+// that it fits: what each stage computes at least, with what its kernels wait for inside of
+// layers, after the first passes of the stages before it and before the last ones of those
+// again; and what each stream communicates. For one thread.
+class TimeBound : public StageObserver {
+ public:
+  // All must outlive this.
+  TimeBound(const SoftwareProfile& profile, const Machine& machine, const Pricing& pricing);
+
+  // Of the plan that FitCheck looked at last, picoseconds; 0: nothing is known.
+  int64_t Picoseconds() const;
+
+  void Begin(const ProgramPlan& plan) override;
+  void See(int64_t stage, const ProgramOutline& outline, const BlockCatalogue& catalogue) override;
+  void Forget() override { timer_.Forget(); }
+
+ private:
+  // The first pass of a micro-batch through the first chunk of a stage, or its last pass back.
+  struct Pass {
+    bool runs = false;
+    int64_t takes = 0;
+    int64_t before_ports = 0;  // of it, before it waits for what comes from another stage
+    int64_t before_end = 0;    // what may go to another stage does so before its end
+  };
+  struct Stage {
+    int64_t passes = 0, all = 0;  // computes, and with what is not part of a pass
+    int64_t after = 0;            // of that, what comes after the last pass
+    std::array<int64_t, kNumStreams> comms = {};
+    Pass forward, backward;
+    bool ends_backward = false;  // its last pass is the backward one of the first chunk
+  };
+
+  const RuntimeParams runtime_;
+  BlockTimer timer_;
+  // Of the plan:
+  int64_t pp_ = 1, micro_batches_ = 1;
+  bool there_and_back_ = false;  // passes go from the first stage to the last and back
+  std::vector<Stage> stages_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_BOUND_TIME_BOUND_H_

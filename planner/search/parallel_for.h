@@ -1,0 +1,17 @@
+#ifndef PLANCAST_PLANNER_SEARCH_PARALLEL_FOR_H_
+#define PLANCAST_PLANNER_SEARCH_PARALLEL_FOR_H_
+
+#include <cstdint>
+#include <functional>
+
+namespace plancast {
+
+// Runs `work(i, thread)` for i < count on `threads` threads, a few neighbours at a
+// time, or as many as the system gives; the calling thread only reports, unless there is
+// no other. False if the report asked to stop.
+bool ParallelFor(int64_t count, int threads, const std::function<void(int64_t, int)>& work,
+                 const std::function<bool(int64_t done)>& progress = nullptr);
+
+}  // namespace plancast
+
+#endif  // PLANCAST_PLANNER_SEARCH_PARALLEL_FOR_H_

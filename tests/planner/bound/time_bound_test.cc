@@ -1,0 +1,88 @@
+// No simulation is faster than its bound, and the bounds are not far below.
+
+#include "planner/bound/time_bound.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "planner/fit/fits.h"
+#include "planner/forecast/forecast.h"
+#include "planner/forecast/predict.h"
+#include "tests/planner/fit/random_plans.h"
+#include "tests/testing/seed.h"
+#include "tests/testing/status_matchers.h"
+
+namespace plancast {
+namespace {
+
+const KernelCostModel& Costs() {
+  static const auto& costs = *new std::shared_ptr<const KernelCostModel>(DefaultKernelCostModel());
+  return *costs;
+}
+
+// PLANCAST_BOUND_PLANS: how many plans of each case (a campaign; docs/planners.md).
+int PlansOfEach() {
+  const char* const said = std::getenv("PLANCAST_BOUND_PLANS");
+  return said == nullptr ? 60 : std::atoi(said);
+}
+
+struct Bounded {
+  int64_t bound_ps = 0, makespan_ps = 0;
+  double share() const { return static_cast<double>(bound_ps) / static_cast<double>(makespan_ps); }
+};
+
+class TimeBoundTest : public testing::Test {
+ protected:
+  // The bound of a plan and what it takes; nothing if the plan is refused.
+  static std::optional<Bounded> Of(const Case& c, FitCheck& check, TimeBound& bound,
+                                   const ShortForm& plan, Session& session) {
+    if (!check.Verdict(plan, &bound).ok()) return std::nullopt;
+    Job job = c.job;
+    job.strategy.plan() = plan;
+    const absl::StatusOr<Forecast> forecast = Predict(job, c.machine, Costs(), session, {});
+    if (!forecast.ok()) return std::nullopt;
+    return Bounded{bound.Picoseconds(), forecast->result.makespan_ps};
+  }
+};
+
+TEST_F(TimeBoundTest, NoSimulationOfARandomPlanIsFaster) {
+  uint32_t seed = 20261127;
+  int compared = 0;
+  for (const Drawn& drawn : kDrawn) {
+    const Case c(drawn.experts ? SmallMixtral() : SmallLlama(), drawn.profile, drawn.preset, 2);
+    Session session;
+    const Pricing pricing(Costs());
+    FitCheck check(c.job, c.machine, session, &pricing);
+    TimeBound bound(c.job.profile, c.machine, pricing);
+    std::mt19937 random(TestSeed(seed++));
+    std::vector<double> shares;
+    for (int i = 0; i < PlansOfEach(); ++i) {
+      const absl::StatusOr<ShortForm> plan = ParseShortForm(DrawPlan(random, drawn.experts));
+      if (!plan.ok()) continue;
+      const std::optional<Bounded> found = Of(c, check, bound, *plan, session);
+      if (!found) continue;
+      ++compared;
+      shares.push_back(found->share());
+      ASSERT_LE(found->bound_ps, found->makespan_ps)
+          << drawn.profile << " " << PrintShortForm(*plan);
+    }
+    std::sort(shares.begin(), shares.end());
+    RecordProperty(absl::StrCat(drawn.profile, " median"), absl::StrCat(shares[shares.size() / 2]));
+    std::cout << drawn.profile << " " << shares.size() << " plans: bound over time, quartiles "
+              << shares[shares.size() / 4] << " " << shares[shares.size() / 2] << " "
+              << shares[shares.size() * 3 / 4] << "\n";
+  }
+  EXPECT_GT(compared, 150);
+}
+
+}  // namespace
+}  // namespace plancast
