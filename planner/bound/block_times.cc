@@ -87,8 +87,8 @@ void BlockTimer::Begin(const DeviceMesh& mesh, const Skew& skew) {
 
 int64_t BlockTimer::CommTime(const CommSpec& comm) {
   Mesh& mesh = *meshes_[number_];
-  if (!mesh.regular || skewed_ || comm.kind == CollectiveKind::kSendRecv ||
-      comm.kind == CollectiveKind::kReshard || IsOnHost(comm.kind) || comm.stage_mesh >= 0) {
+  if (!mesh.regular || skewed_ || comm.kind == CollectiveKind::kReshard || IsOnHost(comm.kind) ||
+      comm.stage_mesh >= 0) {
     return 0;
   }
   for (const int axis : comm.axes) {
@@ -104,11 +104,15 @@ int64_t BlockTimer::CommTime(const CommSpec& comm) {
   return it->second;
 }
 
-std::vector<int64_t> BlockTimer::KernelsOf(const BlockTemplate& block) const {
+std::vector<int64_t> BlockTimer::KernelsOf(const BlockTemplate& block) {
   std::vector<int64_t> takes;
   for (const KernelSpec& kernel : block.kernels) {
-    const std::optional<KernelCost> cost = costs_.Estimate(kernel, machine_.device());
-    takes.push_back(cost ? CeilToPicoseconds(cost->seconds_alone) : 0);
+    const auto [it, inserted] = kernels_.try_emplace(kernel, 0);
+    if (inserted) {
+      const std::optional<KernelCost> cost = costs_.Estimate(kernel, machine_.device());
+      if (cost) it->second = CeilToPicoseconds(cost->seconds_alone);
+    }
+    takes.push_back(it->second);
   }
   return takes;
 }
@@ -161,8 +165,7 @@ BlockTimes BlockTimer::Find(const BlockTemplate& made, const std::vector<int64_t
   return times;
 }
 
-const BlockTimes& BlockTimer::Of(const BlockTemplate& block, bool outlives) {
-  if (!outlives) return own_ = Find(block, KernelsOf(block));
+const BlockTimes& BlockTimer::Of(const BlockTemplate& block) {
   const auto [it, inserted] = blocks_.try_emplace(&block);
   if (inserted) it->second.kernels = KernelsOf(block);
   const auto [times, fresh] = it->second.of_mesh.try_emplace(2 * number_ + (skewed_ ? 1 : 0));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "cluster/device_mesh.h"
 #include "cluster/machine.h"
 #include "compiler/lower/lower_block.h"
@@ -50,8 +51,10 @@ class BlockTimer {
   // What follows is about plans on `mesh`. `skew`: of what is routed, nothing is known of it
   // where that is not empty.
   void Begin(const DeviceMesh& mesh, const Skew& skew);
-  // `outlives`: the block is there as long as nothing was forgotten.
-  const BlockTimes& Of(const BlockTemplate& block, bool outlives);
+  // Of a block that is there, as is what is returned, until something is forgotten.
+  const BlockTimes& Of(const BlockTemplate& block);
+  // Of a block that may go.
+  BlockTimes OfOwn(const BlockTemplate& block) { return Find(block, KernelsOf(block)); }
   // Blocks may be gone.
   void Forget() { blocks_.clear(); }
 
@@ -63,11 +66,11 @@ class BlockTimer {
     absl::flat_hash_map<CommSpec, int64_t> comms;
   };
   struct Known {
-    std::vector<int64_t> kernels;                  // of BlockTemplate::kernels
-    absl::flat_hash_map<int, BlockTimes> of_mesh;  // by number and skew
+    std::vector<int64_t> kernels;       // of BlockTemplate::kernels
+    std::map<int, BlockTimes> of_mesh;  // by number and skew
   };
 
-  std::vector<int64_t> KernelsOf(const BlockTemplate& block) const;
+  std::vector<int64_t> KernelsOf(const BlockTemplate& block);
   BlockTimes Find(const BlockTemplate& block, const std::vector<int64_t>& kernels);
   int64_t CommTime(const CommSpec& comm);
 
@@ -79,8 +82,8 @@ class BlockTimer {
   std::vector<std::unique_ptr<Mesh>> meshes_;
   int number_ = -1;  // of the mesh
   bool skewed_ = false;
-  absl::flat_hash_map<const BlockTemplate*, Known> blocks_;
-  BlockTimes own_;  // of a block that may go
+  absl::node_hash_map<const BlockTemplate*, Known> blocks_;
+  absl::flat_hash_map<KernelSpec, int64_t> kernels_;
 };
 
 }  // namespace plancast

@@ -61,7 +61,19 @@ void TimeBound::Begin(const ProgramPlan& plan) {
   micro_batches_ = options.micro_batches;
   there_and_back_ = GoThereAndBack(options);
   stages_.clear();
+  blocks_.clear();
+  own_.clear();
   if (timer_.IsKnown()) timer_.Begin(plan.mesh, plan.bodies->bound.load.skew);
+}
+
+const BlockTimes& TimeBound::TimesOf(const BlockCatalogue& catalogue, int32_t block) {
+  if (block >= static_cast<int32_t>(blocks_.size())) blocks_.resize(catalogue.size(), nullptr);
+  const BlockTimes*& known = blocks_[block];
+  if (known == nullptr) {
+    known = catalogue.Outlives(block) ? &timer_.Of(catalogue[block])
+                                      : &own_.emplace_back(timer_.OfOwn(catalogue[block]));
+  }
+  return *known;
 }
 
 void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCatalogue& catalogue) {
@@ -75,41 +87,52 @@ void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCat
   });
   Sums passes;
   std::array<Sums, kNumStreams> comms;
-  // Passes through the first chunk, by micro-batch.
-  std::vector<Pass> forward(seen), backward(seen);
   int64_t other = 0;
-  ForEachIssued(outline, [&](const Instance& instance, int32_t later) {
-    const BlockTimes& block =
-        timer_.Of(catalogue[instance.block], catalogue.Outlives(instance.block));
-    const int64_t repeats = instance.layer_count;
-    const int32_t micro_batch = std::clamp(instance.micro_batch + later, 0, std::max(seen - 1, 0));
-    for (int s = 0; s < kNumStreams; ++s) comms[s].Add(micro_batch, repeats * block.comms[s]);
-    if (!block.computes) return true;
-    const int64_t takes = block.Of(repeats);
-    if (!IsPass(instance.phase)) {
-      other += takes;
-      own.after += takes;
-      return true;
+  for (const ProgramOutline::Turn& turn : outline.turns) {
+    const ProgramOutline::Part& part = outline.parts[turn.part];
+    Pass pass;
+    for (int32_t i = part.begin; i < part.end; ++i) {
+      const Instance& instance = outline.written.instances[i];
+      const BlockTimes& block = TimesOf(catalogue, instance.block);
+      const int64_t repeats = instance.layer_count;
+      const int32_t micro_batch =
+          std::clamp(instance.micro_batch + turn.later, 0, std::max(seen - 1, 0));
+      for (int s = 0; s < kNumStreams; ++s) comms[s].Add(micro_batch, repeats * block.comms[s]);
+      if (!block.computes) continue;
+      const int64_t takes = block.Of(repeats);
+      if (!IsPass(instance.phase)) {
+        other += takes;
+        own.after += takes;
+        continue;
+      }
+      passes.Add(micro_batch, takes);
+      own.after = 0;
+      own.ends_backward = instance.phase == Phase::kBackward;
+      if (!pass.runs || pass.phase != instance.phase) {
+        Note(pass, &own);
+        pass = {true, instance.phase, 0, block.before_ports, 0};
+      }
+      pass.takes += takes;
+      pass.before_end = block.before_end;
     }
-    passes.Add(micro_batch, takes);
-    own.after = 0;
-    own.ends_backward = instance.phase == Phase::kBackward && instance.chunk == 0;
-    if (instance.chunk > 0 || instance.phase == Phase::kWeight) return true;
-    Pass& pass = (instance.phase == Phase::kForward ? forward : backward)[micro_batch];
-    if (!pass.runs) pass.before_ports = block.before_ports;
-    pass.runs = true;
-    pass.takes += takes;
-    pass.before_end = block.before_end;
-    return true;
-  });
+    Note(pass, &own);
+  }
   const int64_t more = micro_batches_ - seen;
   own.passes = passes.With(seen, more);
   own.all = own.passes + other;
   for (int s = 0; s < kNumStreams; ++s) own.comms[s] = comms[s].With(seen, more);
-  if (seen > 0) {
-    own.forward = forward.front();
-    own.backward = backward.back();
+}
+
+void TimeBound::Note(const Pass& pass, Stage* stage) {
+  if (!pass.runs || pass.phase == Phase::kWeight) return;
+  Pass& least = pass.phase == Phase::kForward ? stage->forward : stage->backward;
+  if (!least.runs) {
+    least = pass;
+    return;
   }
+  least.takes = std::min(least.takes, pass.takes);
+  least.before_ports = std::max(least.before_ports, pass.before_ports);
+  least.before_end = std::max(least.before_end, pass.before_end);
 }
 
 int64_t TimeBound::Picoseconds() const {

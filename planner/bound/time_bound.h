@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "cluster/machine.h"
@@ -30,9 +31,10 @@ class TimeBound : public StageObserver {
   void Forget() override { timer_.Forget(); }
 
  private:
-  // The first pass of a micro-batch through the first chunk of a stage, or its last pass back.
+  // Of a stage, what each of its passes of one phase takes at least.
   struct Pass {
     bool runs = false;
+    Phase phase = Phase::kForward;
     int64_t takes = 0;
     int64_t before_ports = 0;  // of it, before it waits for what comes from another stage
     int64_t before_end = 0;    // what may go to another stage does so before its end
@@ -42,8 +44,11 @@ class TimeBound : public StageObserver {
     int64_t after = 0;            // of that, what comes after the last pass
     std::array<int64_t, kNumStreams> comms = {};
     Pass forward, backward;
-    bool ends_backward = false;  // its last pass is the backward one of the first chunk
+    bool ends_backward = false;  // its last pass is a backward one
   };
+
+  const BlockTimes& TimesOf(const BlockCatalogue& catalogue, int32_t block);
+  static void Note(const Pass& pass, Stage* stage);
 
   const RuntimeParams runtime_;
   BlockTimer timer_;
@@ -51,6 +56,8 @@ class TimeBound : public StageObserver {
   int64_t pp_ = 1, micro_batches_ = 1;
   bool there_and_back_ = false;  // passes go from the first stage to the last and back
   std::vector<Stage> stages_;
+  std::vector<const BlockTimes*> blocks_;  // by number in the catalogue; null: not looked at
+  std::deque<BlockTimes> own_;             // of blocks of this plan alone
 };
 
 }  // namespace plancast

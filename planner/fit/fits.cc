@@ -56,17 +56,23 @@ absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan, StageObserve
   ASSIGN_OR_RETURN(const ProgramPlan programs, PlanPrograms(request, session_, nullptr));
   const int64_t forgotten = memory_.times_forgotten();
   memory_.Begin(programs);
-  if (observer != nullptr) {
-    if (memory_.times_forgotten() > forgotten) observer->Forget();
-    observer->Begin(programs);
-  }
+  if (observer != nullptr && memory_.times_forgotten() > forgotten) observer->Forget();
   if (!options.offload.empty()) {
     RETURN_IF_ERROR(CheckHosts(programs));
   }
-  return FullestStage(programs, observer);
+  std::vector<int32_t> unlike;
+  const FitVerdict verdict = FullestStage(programs, &unlike);
+  if (observer != nullptr && verdict.fits) {
+    observer->Begin(programs);
+    for (const int32_t stage : unlike) {
+      memory_.Outline(stage);
+      observer->See(stage, memory_.outline(), memory_.catalogue());
+    }
+  }
+  return verdict;
 }
 
-FitVerdict FitCheck::FullestStage(const ProgramPlan& programs, StageObserver* observer) {
+FitVerdict FitCheck::FullestStage(const ProgramPlan& programs, std::vector<int32_t>* unlike) {
   FitVerdict verdict;
   int64_t most = std::numeric_limits<int64_t>::min();  // beyond what the device has
   const auto note = [&](const ClassMemory& memory, int32_t stage) {
@@ -86,7 +92,7 @@ FitVerdict FitCheck::FullestStage(const ProgramPlan& programs, StageObserver* ob
       continue;
     }
     const Footprint footprint = memory_.Of(stage);
-    if (observer != nullptr) observer->See(stage, memory_.outline(), memory_.catalogue());
+    unlike->push_back(stage);
     less_may_take_more = LessMayTakeMore(footprint);
     if (footprint.near_capacity) {
       to_place.emplace_back(stage, footprint);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "cluster/machine.h"
@@ -37,12 +38,14 @@ class FitCheck {
   // OrderPasses.
   FitCheck(Job job, const Machine& machine, Session& session, const Pricing* pricing = nullptr);
 
-  // Errors: Predict's. `observer`, always the same one or null, sees the stages.
+  // Errors: Predict's. `observer`, always the same one or null, sees the stages of a plan that
+  // fits.
   absl::StatusOr<FitVerdict> Verdict(const ShortForm& plan, StageObserver* observer = nullptr);
 
  private:
   const SoftwareProfile& ProfileFor(Schedule schedule);
-  FitVerdict FullestStage(const ProgramPlan& programs, StageObserver* observer);
+  // `unlike`: stages that are looked at, for they may take more than those before them.
+  FitVerdict FullestStage(const ProgramPlan& programs, std::vector<int32_t>* unlike);
   // That hosts hold what is offloaded to them.
   absl::Status CheckHosts(const ProgramPlan& programs);
 

@@ -45,7 +45,9 @@ class StageMemory {
   void Place(int64_t stage, Footprint* footprint);
   // What a device of the stage keeps in the memory of its host, at most.
   int64_t HostBytes(int64_t stage);
-  // What `Of` was last asked about, and the blocks that it numbers.
+  // Writes the outline of a stage from which `Of` tells.
+  void Outline(int64_t stage) { Outline(stage, Periodic()); }
+  // The last one that was written, and the blocks that it numbers.
   const ProgramOutline& outline() const { return outline_; }
   const BlockCatalogue& catalogue() const { return catalogue_; }
   // Ascends when what plans share is forgotten.

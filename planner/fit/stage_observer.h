@@ -9,7 +9,7 @@
 
 namespace plancast {
 
-// Sees what FitCheck finds on its way to a verdict.
+// Sees the plans that FitCheck finds to fit.
 class StageObserver {
  public:
   virtual ~StageObserver() = default;

@@ -63,6 +63,7 @@ inline std::string DrawPlan(std::mt19937& random, bool experts) {
   std::string plan = absl::StrCat("tp=", tp, ",pp=", pp, ",mb=", mb);
   const auto add = [&](const std::string& words) { absl::StrAppend(&plan, words); };
   if (tp > 1 && random() % 2 == 0) add(",sp");
+  add(pick({"", "", "", "", ",cp=2", ",cp=2,cp_type=allgather", ",cp=2,cp_type=ulysses"}));
   if (pp > 1 && random() % 3 == 0) {
     add(pp == 4 ? ",vpp=3" : ",vpp=2");
     add(pick({"", "", "", ",schedule=breadth-first"}));
