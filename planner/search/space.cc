@@ -288,6 +288,10 @@ class Enumerator {
     for (const std::string& ep : eps) {
       for (const std::string& others : other_texts_) {
         ASSIGN_OR_RETURN(ShortForm form, ParseShortForm(absl::StrCat(text, ep, others)));
+        if (space_.where && !space_.where->Holds(form, context_)) {
+          Exclude(absl::StrCat("not where ", space_.where->text()));
+          continue;
+        }
         if (form.zero.value_or(0) > 1 && absl::StrContains(ep, "overlap=")) {
           Exclude("overlap=ep with zero=2 or zero=3 is not simulated");
           continue;

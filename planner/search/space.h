@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "planner/search/condition.h"
 #include "strategy/choose_plan.h"
 #include "strategy/context/choose_context_parallel.h"
 #include "strategy/framework_limits.h"
@@ -53,6 +54,7 @@ struct SearchSpace {
   // Other keys of the short form, each with its alternatives as written, e.g.
   // `attn=flash|unfused`.
   std::vector<std::pair<std::string, std::vector<std::string>>> others;
+  std::optional<PlanCondition> where;  // of these plans, those of which it holds
 };
 
 // What the defaults of a space depend on, and what is left out of any.

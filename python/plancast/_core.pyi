@@ -527,6 +527,7 @@ def rank(
     *,
     batch: int,
     space: str,
+    where: str,
     objective: str,
     top: int,
     dtype: str,

@@ -113,6 +113,7 @@ def rank(
     *,
     batch: int,
     space: str = "",
+    where: str = "",
     objective: str = "time",
     top: int | None = None,
     dtype: str = "bf16",
@@ -139,6 +140,7 @@ def rank(
       batch: global batch, samples per step.
       space: which plans, as in `tp=1|2|4|8,pp=1..16,mb=*`; what is not said
         has a default (docs/cli.md).
+      where: of these, plans of which this holds, as in `tp<=8 and mb*seq<=16384` (docs/cli.md).
       objective: `time`, `cost` or `energy` of a step.
       top: keep the best; all by default.
       dtype: matmul precision.
@@ -177,6 +179,7 @@ def rank(
         memo._core,
         batch=samples_per_step or 0,
         space=schedule_file.with_tables(arguments.word(space, "space")),
+        where=arguments.word(where, "where"),
         objective=arguments.word(objective, "objective"),
         top=top or 0,
         dtype=arguments.dtype(dtype),

@@ -34,6 +34,12 @@ def add_parser(commands: Any) -> None:
         help="which plans, e.g. 'tp=1|2|4|8,pp=1..16,mb=*' (default: all sensible ones)",
     )
     parser.add_argument(
+        "--where",
+        default="",
+        metavar="CONDITION",
+        help="of the space, plans of which this holds, e.g. 'tp<=8 and mb*seq<=16384'",
+    )
+    parser.add_argument(
         "--objective", default="time", metavar="WHAT", help="time, cost or energy (default time)"
     )
     parser.add_argument(
@@ -81,6 +87,7 @@ def run(options: argparse.Namespace) -> int:
             machine,
             batch=options.batch,
             space=options.space,
+            where=options.where,
             objective=options.objective,
             top=top,
             dtype=options.dtype,
