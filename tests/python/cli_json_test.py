@@ -94,7 +94,15 @@ def test_rank(cli, small_file):
         "rank", "-m", small_file, "-c", MACHINE, "--batch", "16", "--space", "tp=1|2,mb=1|2"
     )
     assert set(value) == {
-        "plans", "evaluated", "bounded", "stopped", "open", "space", "excluded", "seconds", "nearest"
+        "plans",
+        "evaluated",
+        "bounded",
+        "stopped",
+        "open",
+        "space",
+        "excluded",
+        "seconds",
+        "nearest",
     }
     times = [plan["iteration_time_s"] for plan in value["plans"]]
     assert times == sorted(times)

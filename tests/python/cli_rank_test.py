@@ -50,3 +50,48 @@ def test_a_batch_in_tokens_is_asked_about(capsys):
     tokens = ["rank", "-m", "llama3-8b", "-c", "dgx-h100:2", "--seq", "4096"]
     assert main([*tokens, "--batch", "4194304"]) == 2
     assert "if 4194304 tokens were meant, it is 1024" in capsys.readouterr().err
+
+
+RANKED = ["rank", "-m", "llama3-8b", "-c", "dgx-h100:1", "--batch", "32", "--json"]
+
+
+def test_the_best_are_the_same_with_and_without_bounds(capsys):
+    assert main([*RANKED, "--top", "5"]) == 0
+    best = json.loads(capsys.readouterr().out)
+    assert main([*RANKED, "--top", "5", "--all"]) == 0
+    every = json.loads(capsys.readouterr().out)
+    assert best["plans"] == every["plans"]
+    assert best["excluded"] == every["excluded"]
+    assert best["evaluated"] + best["bounded"] == every["evaluated"]
+    assert best["evaluated"] < every["evaluated"]
+    assert every["bounded"] == 0
+
+
+def test_json_has_all_plans_unless_some_are_asked_for(capsys):
+    assert main(RANKED) == 0
+    every = json.loads(capsys.readouterr().out)
+    assert len(every["plans"]) == every["evaluated"] > 10
+
+
+def test_the_table_says_how_plans_were_decided_on(capsys):
+    assert main(RANKED[:-1]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "plans simulated, " in said
+    assert " more fit and cannot be among the best (bounds), in " in said
+
+
+def test_where_keeps_plans_of_which_it_holds(capsys):
+    condition = "tp<=2 and mb*seq<=16384 and recompute!='full'"
+    assert main([*RANKED, "--where", condition]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["plans"]
+    for plan in answer["plans"]:
+        said = dict(part.partition("=")[::2] for part in plan["strategy"].split(","))
+        assert int(said.get("tp", 1)) <= 2 and int(said["mb"]) <= 2
+        assert said["recompute"] != "full"
+    assert answer["excluded"][f"not where {condition}"] > 0
+
+
+def test_a_condition_that_is_none_is_answered(capsys):
+    assert main([*RANKED, "--where", "tp<=2 and mbs<2"]) == 2
+    assert "there is no `mbs`" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from plancast.cli.progress import Bar
 
 COMPILE = ("compile", "-c", "dgx-a100-80g:1", "-s", "tp=8,mb=1", "--dump-after", "all")
 PREDICT = ("predict", "-c", "dgx-a100-80g:1", "-s", "tp=8,mb=1")
@@ -116,11 +117,30 @@ def test_a_terminal_without_unicode_still_gets_the_table(start):
 def test_ctrl_c_stops_in_one_line(cli, small_file, monkeypatch):
     @contextlib.contextmanager
     def pressed(what):
-        yield lambda done, total: signal.raise_signal(signal.SIGINT)
+        yield Bar(lambda done, total: signal.raise_signal(signal.SIGINT))
 
     monkeypatch.setattr("plancast.cli.progress.progress_bar", pressed)
     arguments = ("rank", "-m", small_file, "-c", "dgx-a100-80g:1", "--batch", "8")
     assert cli(*arguments) == (130, "", "plancast: stopped\n")
+
+
+def test_ctrl_c_prints_what_a_ranking_has_found(cli, small_file, monkeypatch):
+    class Pressed(Bar):
+        def found(self, strategy, value, bound):
+            signal.raise_signal(signal.SIGINT)
+
+    @contextlib.contextmanager
+    def pressed(what):
+        yield Pressed()
+
+    monkeypatch.setattr("plancast.cli.progress.progress_bar", pressed)
+    arguments = ("rank", "-m", small_file, "-c", "dgx-a100-80g:1", "--batch", "8", "--top", "1")
+    code, out, err = cli(*arguments)
+    # All may be over when it is pressed.
+    assert code in (130, 0)
+    assert err == ""
+    assert "MFU" in out
+    assert code == 0 or "plans were not decided on and may be better" in " ".join(out.split())
 
 
 def test_ctrl_c_stops_a_busy_core():

@@ -102,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
             announce=_announce,
             **opts.types_of(options),
         )
+    if ranking.stopped and not len(ranking):
+        raise KeyboardInterrupt
     if options.out is not None:
         ranking.write(options.out)
     tables = ranking_tables(ranking, top=options.top or _LISTED)
