@@ -208,6 +208,7 @@ class Enumerator {
     const std::vector<std::string> cps = ContextTexts(tp, cp);
     const int64_t leaves = recomputes_.size() * zeros.size() * sps.size() * eps.size() *
                            cps.size() * other_texts_.size();
+    const int64_t in_domain = bounds_.gpus_per_domain / (tp * cp);
     if (!reason.empty()) {
       Exclude(reason, leaves);
       return absl::OkStatus();
@@ -219,18 +220,45 @@ class Enumerator {
     }
     for (const std::string& recompute : recomputes_) {
       for (int64_t zero : zeros) {
-        for (bool sp : sps) {
-          const std::string text = absl::StrCat("dp=", dp, ",tp=", tp, sp ? ",sp" : "", ",pp=", pp,
-                                                vpp > 1 ? absl::StrCat(",vpp=", vpp) : "",
-                                                zero > 0 ? absl::StrCat(",zero=", zero) : "",
-                                                ",mb=", mb, ",recompute=", recompute);
-          for (const std::string& context : cps) {
-            RETURN_IF_ERROR(WithExperts(absl::StrCat(text, context), eps));
+        for (const std::string& shards : ShardTexts(zero, dp, in_domain)) {
+          for (bool sp : sps) {
+            const std::string text =
+                absl::StrCat("dp=", dp, ",tp=", tp, sp ? ",sp" : "", ",pp=", pp,
+                             vpp > 1 ? absl::StrCat(",vpp=", vpp) : "", shards, ",mb=", mb,
+                             ",recompute=", recompute);
+            for (const std::string& context : cps) {
+              RETURN_IF_ERROR(WithExperts(absl::StrCat(text, context), eps));
+            }
           }
         }
       }
     }
     return absl::OkStatus();
+  }
+
+  // Over how many ranks of dp what `zero` shards is shared out; `in_domain`: as many have fast
+  // links to each other.
+  std::vector<std::string> ShardTexts(int64_t zero, int64_t dp, int64_t in_domain) {
+    if (zero == 0) return {""};
+    const std::string all = absl::StrCat(",zero=", zero);
+    std::vector<std::string> texts;
+    const auto add = [&](int64_t ranks) { texts.push_back(absl::StrCat(all, ",hsdp=", ranks)); };
+    if (!space_.hsdp) {
+      texts.push_back(all);
+      if (zero == 3 && in_domain > 1 && in_domain < dp && dp % in_domain == 0) add(in_domain);
+      return texts;
+    }
+    for (const int64_t ranks : Candidates(*space_.hsdp, Divisors(dp))) {
+      if (ranks == 1 && space_.hsdp->any) continue;
+      if (ranks >= dp) {
+        if (texts.empty() || texts.back() != all) texts.push_back(all);
+      } else if (dp % ranks == 0) {
+        add(ranks);
+      } else {
+        Exclude(absl::StrCat("hsdp=", ranks, " does not divide dp"));
+      }
+    }
+    return texts;
   }
 
   // Ways in which cp ranks may share a sequence; types that cannot cut this one or its heads are

@@ -50,7 +50,10 @@ struct SearchSpace {
   std::vector<std::string> cp_types;   // default, with cp > 1: ring_zigzag, allgather, ulysses
   std::vector<std::string> recompute;  // default: none, selective, full
   std::vector<int64_t> zero;           // default: 0 to 3
-  std::vector<bool> sp;                // default: with tp > 1 only true
+  // Ranks that share a sharded copy. Default: all of dp, and with zero=3 also those of one domain
+  // of fast links; `*`: all divisors of dp from 2 on.
+  std::optional<NumberSet> hsdp;
+  std::vector<bool> sp;  // default: with tp > 1 only true
   // Other keys of the short form, each with its alternatives as written, e.g.
   // `attn=flash|unfused`.
   std::vector<std::pair<std::string, std::vector<std::string>>> others;

@@ -123,7 +123,7 @@ absl::Status ParseKey(absl::string_view key, absl::string_view value, SearchSpac
   static constexpr Numeric kNumeric[] = {{"dp", &SearchSpace::dp}, {"tp", &SearchSpace::tp},
                                          {"pp", &SearchSpace::pp}, {"vpp", &SearchSpace::vpp},
                                          {"mb", &SearchSpace::mb}, {"ep", &SearchSpace::ep},
-                                         {"cp", &SearchSpace::cp}};
+                                         {"cp", &SearchSpace::cp}, {"hsdp", &SearchSpace::hsdp}};
   for (const Numeric& numeric : kNumeric) {
     if (key != numeric.key) continue;
     ASSIGN_OR_RETURN(space.*numeric.field, ParseNumbers(key, value));
@@ -246,6 +246,7 @@ std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bound
   }
   parts.push_back(absl::StrCat("recompute=", absl::StrJoin(RecomputesOf(space, bounds), "|")));
   parts.push_back(absl::StrCat("zero=", absl::StrJoin(ZerosOf(space, bounds), "|")));
+  if (space.hsdp) PrintNumbers("hsdp", space.hsdp, "", parts);
   parts.push_back(absl::StrCat("sp=", absl::StrJoin(SpsOf(space, bounds), "|")));
   for (const auto& [key, values] : space.others) {
     parts.push_back(absl::StrCat(key, "=", absl::StrJoin(values, "|")));

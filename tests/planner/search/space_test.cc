@@ -244,6 +244,26 @@ TEST(EnumeratePlansTest, ByDefaultEveryStageOfZeroIsTried) {
                           "dp=2,tp=8,sp,pp=1,zero=3,mb=1,recompute=none"));
 }
 
+TEST(EnumeratePlansTest, ByDefaultShardsAlsoStayInADomain) {
+  const std::string one = "tp=2,pp=1,mb=1,recompute=none";
+  EXPECT_THAT(Texts(Plans(one + ",zero=2|3", Context(64, 64))),
+              ElementsAre("dp=32,tp=2,sp,pp=1,zero=2,mb=1,recompute=none",
+                          "dp=32,tp=2,sp,pp=1,zero=3,mb=1,recompute=none",
+                          "dp=32,tp=2,sp,pp=1,zero=3,hsdp=4,mb=1,recompute=none"));
+  // In one domain there is nothing else.
+  EXPECT_THAT(Texts(Plans(one + ",zero=3", Context(8, 64))), SizeIs(1));
+  EXPECT_THAT(Texts(Plans(one + ",zero=0|1,hsdp=4|32", Context(64, 64))),
+              ElementsAre("dp=32,tp=2,sp,pp=1,mb=1,recompute=none",
+                          "dp=32,tp=2,sp,pp=1,zero=1,hsdp=4,mb=1,recompute=none",
+                          "dp=32,tp=2,sp,pp=1,zero=1,mb=1,recompute=none"));
+  EXPECT_THAT(Texts(Plans(one + ",zero=3,hsdp=*", Context(16, 64))),
+              ElementsAre("dp=8,tp=2,sp,pp=1,zero=3,hsdp=2,mb=1,recompute=none",
+                          "dp=8,tp=2,sp,pp=1,zero=3,hsdp=4,mb=1,recompute=none",
+                          "dp=8,tp=2,sp,pp=1,zero=3,mb=1,recompute=none"));
+  EXPECT_THAT(Plans(one + ",zero=3,hsdp=3", Context(16, 64)).excluded,
+              Contains(Pair("hsdp=3 does not divide dp", 1)));
+}
+
 TEST(EnumeratePlansTest, WhatTheFrameworkCannotRunIsLeftOutAndCounted) {
   FrameworkLimits limits;
   limits.zero = {0, 3};
