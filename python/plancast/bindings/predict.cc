@@ -116,9 +116,9 @@ bool TakeInterrupt() {
 std::shared_ptr<RankResult> RankAll(
     const PyModel& model, const PyMachine& machine, const PySession& session, int64_t batch,
     const std::string& space, const std::string& where, const std::string& objective, int64_t top,
-    const std::string& dtype, const std::string& profile, const PyPrecision& precision, const PyGraphs& cuda_graphs,
-    int workers, bool exhaustive, bool partial, const py::object& progress,
-    const py::object& found, const py::object& announce) {
+    const std::string& dtype, const std::string& profile, const PyPrecision& precision,
+    const PyGraphs& cuda_graphs, int workers, bool exhaustive, bool partial,
+    const py::object& progress, const py::object& found, const py::object& announce) {
   const Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   RankOptions options;
   options.space = ValueOrThrow(ParseSearchSpace(space));
@@ -288,10 +288,10 @@ void BindPredict(py::module_& m) {
         py::arg("batch"), py::arg("plans"), py::arg("dtype"), py::arg("profile"),
         py::arg("precision"));
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
-        py::arg("batch"), py::arg("space"), py::arg("where"), py::arg("objective"), py::arg("top"), py::arg("dtype"),
-        py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"), py::arg("workers"),
-        py::arg("exhaustive"), py::arg("partial"), py::arg("progress"), py::arg("found"),
-        py::arg("announce"));
+        py::arg("batch"), py::arg("space"), py::arg("where"), py::arg("objective"), py::arg("top"),
+        py::arg("dtype"), py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"),
+        py::arg("workers"), py::arg("exhaustive"), py::arg("partial"), py::arg("progress"),
+        py::arg("found"), py::arg("announce"));
   m.def("compile_passes", &CompilePasses, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
         py::arg("precision"));
