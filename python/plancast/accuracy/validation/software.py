@@ -94,6 +94,40 @@ def graphs_of(software: str, model: str, machine: str, dtype: str) -> str | None
     return None
 
 
+def offloaded_of(software: str, model: str, machine: str, dtype: str) -> int | None:
+    """Layers whose activations this software's recipes with zero=3 keep on the host.
+
+    >>> offloaded_of("Megatron-Bridge 25.11", "llama3-70b", "gb200-nvl72:16", "fp8")
+    40
+    """
+    for recipe in (_entry(software) or {}).get("offloads", []):
+        said = {"model": model, "machine": machine, "dtype": dtype}
+        if all(re.match(recipe[key], value) for key, value in said.items()):
+            return int(recipe["layers"])
+    return None
+
+
+def kept_in(software: str, dtype: str) -> str | None:
+    """The type in which parameters of products in `dtype` are kept and gathered; None: the usual.
+
+    >>> kept_in("Megatron-Bridge 26.02", "fp8")
+    'fp8'
+    """
+    keeps: dict[str, str] = (_entry(software) or {}).get("keeps", {})
+    return keeps.get(dtype)
+
+
+def overlaps_tp(software: str, dtype: str) -> bool:
+    """Whether this software's recipes overlap tensor parallelism in this type.
+
+    >>> overlaps_tp("Megatron-Bridge 26.02", "nvfp4")
+    False
+    >>> overlaps_tp("Megatron-Bridge 26.02", "mxfp8")
+    True
+    """
+    return _of(software, "no_tp_overlap") != dtype
+
+
 def layout_of(software: str, layers: int, stages: int) -> str | None:
     """How this software deals layers to stages; None: as the forecast chooses.
 
