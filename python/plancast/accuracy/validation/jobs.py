@@ -14,6 +14,7 @@ from plancast.accuracy.validation.software import (
     offloaded_of,
     overlaps_tp,
     profile_for,
+    recompute_of,
     unstated_16bit,
 )
 from plancast.errors import InputError
@@ -64,6 +65,7 @@ def prepare(row: Row) -> RowJob:
         row.assumption("dispatcher"),
         row.assumption("recipe"),
         token_drop=row.assumption("token_drop") == "1",
+        model=row.model,
     )
     chosen["profile"] = f"{profile} ({why})"
     try:
@@ -149,6 +151,10 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
     sizes: list[int | None] = [None]
     if "mb" not in keys:
         sizes = list(_micro_batches(row, keys))
+    by_recipe = recompute_of(row.software, row.model)
+    if "recompute" not in keys and by_recipe is not None:
+        keys["recompute"] = by_recipe
+        chosen["recompute"] = f"{by_recipe} (unknown: as in the software's recipes)"
     recomputes: tuple[str | None, ...] = (None,) if "recompute" in keys else _RECOMPUTES
     if _by_name(row) and "recompute" not in keys:
         recomputes = ("none",)
