@@ -78,12 +78,17 @@ double PassFactor(const GemmCoefficients& c, GemmPass pass) {
 }
 
 // Bytes that kernels before a product in 8 or 4 bits move to quantise its operands.
-double QuantizeBytes(const KernelSpec& kernel, const GemmCoefficients& c, DType runs) {
+double QuantizeBytes(const KernelSpec& kernel, const GemmCoefficients& c, DType runs,
+                     const DeviceType& device) {
   const double batch = static_cast<double>(kernel.batch), m = static_cast<double>(kernel.m),
                n = static_cast<double>(kernel.n), k = static_cast<double>(kernel.k);
   if (kernel.quantized_operand && c.quantize_bytes > 0) {
-    // Backward it is read along the other dim as well: Hopper's units need a copy.
-    return kernel.pass == GemmPass::kWgrad ? 2 * ElementBytes(runs) * batch * m * k : 0;
+    // Weight gradients read both operands along the other dim. Units of 8 bits alone (Hopper's)
+    // need copies for that; those that have 4 bits as well read either way. Types with scales of
+    // blocks are quantised along both dims.
+    const bool turned = runs == DType::kFp8 || runs == DType::kFp8Row;
+    const bool copies = kernel.pass == GemmPass::kWgrad && device.fp4_flops <= 0 && turned;
+    return copies ? ElementBytes(runs) * batch * (m + n) * k : 0;
   }
   const double one = c.quantize_bytes * batch * m * k;
   // Scales of rows belong to one of the three products only: both operands are cast anew.
@@ -109,7 +114,7 @@ ProductTime TimeOfProduct(const KernelSpec& kernel, const GemmCoefficients& c,
                unit.peak_flops / slower / device.sms, device.sms, device.memory_bytes_per_s);
   ProductTime time;
   time.blocks = best.blocks;
-  time.quantize_bytes = QuantizeBytes(kernel, c, unit.runs);
+  time.quantize_bytes = QuantizeBytes(kernel, c, unit.runs, device);
   // Clocks drop in long kernels; those of a training stack have dropped already.
   const double sustained = std::max(
       1.0, (1 + c.sustained_loss * best.seconds / (best.seconds + kSustainedSeconds)) / slower);

@@ -106,10 +106,16 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     const bool copies = context.profile->kernels.first_dim_collectives && purpose == Purpose::kTp &&
                         (gathers || scatters) && apart && step.loop < 0;
     const double share = gathers ? quantized_share : 1;
+    // Software that quantises an operand once for all products (host_calls.cc).
+    const std::map<DType, int>& quantize = context.profile->calls.quantize;
+    const auto once = share < 1 ? quantize.find(context.dtype) : quantize.end();
     CommSpec comm;
     comm.kind = r.kind;
     comm.axes = axes;
-    const double bytes = r.elements * busiest * element * share;
+    // A gradient is for two products, which read a side each; an activation is for the next one.
+    const double sides = context.dtype == DType::kFp8 ? 1 : 2;
+    const bool both = once != quantize.end() && from.ref.grad;
+    const double bytes = r.elements * busiest * element * share * (both ? sides : 1);
     comm.bytes = static_cast<int64_t>(std::ceil(bytes));
     if (r.kind == CollectiveKind::kAllToAll && from.ref.op < 0 &&
         context.profile->experts.dispatch_sends_once) {
@@ -127,7 +133,14 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
                                  absl::StrCat(what, " ", facts.name), deps);
       deps = {ready};
     };
-    if (share < 1) {
+    if (once != quantize.end()) {
+      // An activation that is gathered again for the weight gradient was quantised forward.
+      const bool kept =
+          !from.ref.grad && (step.part == Part::kBackward || step.part == Part::kWeightGrad);
+      const double part = source.LocalElements(*context.mesh, facts.shape) * element;
+      const double reads = once->second > 1 ? 2 : 1;
+      if (!kept) add("quantize", reads * part, sides * share * part);
+    } else if (share < 1) {
       // The largest magnitude is looked for, then the tensor is read again.
       const double part = source.LocalElements(*context.mesh, facts.shape) * element;
       add("gather_cast", 2 * part, share * part);

@@ -63,9 +63,13 @@ TEST(GemmTileModel, OperandsAreQuantisedUnlessTheyComeSo) {
   spec.quantized_operand = true;
   const double product = Price(spec, h100).hbm_bytes;
   EXPECT_GT(whole, product + 5 * one);  // two readings in 16 bits and a writing in 8
-  // Along the other dim it has to be copied: read and written in 8 bits.
+  // Along the other dim both are written once more in 8 bits, but not where units read either way,
+  // nor with scales of blocks, which are quantised along both dims before.
   spec.pass = GemmPass::kWgrad;
-  EXPECT_DOUBLE_EQ(Price(spec, h100).hbm_bytes, product + 2 * one);
+  EXPECT_DOUBLE_EQ(Price(spec, h100).hbm_bytes, product + one + other);
+  EXPECT_DOUBLE_EQ(Price(spec, *CatalogueDevice("B200-SXM")).hbm_bytes, product);
+  spec.dtype = DType::kFp8Block;
+  EXPECT_LT(Price(spec, h100).hbm_bytes, product + one);
   // With scales of rows neither operand serves another product.
   const KernelSpec rows = Gemm(16384, 4096, 8192, DType::kFp8Row);
   EXPECT_NEAR((Price(rows, h100).hbm_bytes - product) / (whole - product), 1 + other / one, 1e-9);

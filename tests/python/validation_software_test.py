@@ -91,6 +91,67 @@ def test_recipes_say_what_graphs_capture(model, machine, dtype, parts):
     assert software.graphs_of("Megatron-LM main", model, machine, dtype) is None
 
 
+def test_recipes_say_what_is_not_overlapped_or_kept_elsewhere():
+    bridge = "Megatron-Bridge 25.11 NeMo Container"
+    assert not software.overlaps_tp(bridge, "nvfp4")
+    assert software.overlaps_tp(bridge, "fp8")
+    assert software.overlaps_tp("Megatron-LM main", "nvfp4")
+    assert software.kept_in(bridge, "fp8") == "fp8"
+    assert software.kept_in(bridge, "mxfp8") is None
+    assert software.offloaded_of(bridge, "llama3-70b", "gb200-nvl72:16", "fp8") == 40
+    assert software.offloaded_of(bridge, "llama3-70b", "dgx-h100:8", "fp8") is None
+
+
+@pytest.mark.parametrize(
+    ("model", "profile", "recompute"),
+    [
+        ("gpt3-20b", "nemo-2024-dropout", "selective"),
+        ("llama3-8b", "nemo-2024", "none"),
+        ("nemotron-22b", "nemo-2024", "none"),
+        ("mixtral-8x7b", "nemo-2024", None),
+    ],
+)
+def test_recipes_of_nemo_go_by_model(model, profile, recompute):
+    assert software.profile_for("NeMo 24.07", model=model)[0] == profile
+    assert software.recompute_of("NeMo 24.07", model) == recompute
+    assert software.recompute_of("Megatron-LM main", model) is None
+
+
+LLAMA = (
+    '"row",here,llama3-70b,2,256,4,1000,256,gb200-nvl72:2,"{}",8,{},'
+    '"Megatron-Bridge 25.11 NeMo Container",0.05'
+)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "dtype", "chosen"),
+    [
+        (
+            "dp=4,tp=2,sp,mb=1,recompute=none,overlap=grad+tp",
+            "nvfp4",
+            {"overlap": "grad (assumed with tp: not in the software's recipes)"},
+        ),
+        ("dp=4,tp=2,sp,mb=1,recompute=none,overlap=grad+tp", "mxfp8", {"overlap": None}),
+        (
+            "dp=8,zero=3,mb=1",
+            "fp8",
+            {"activation_offload": "40 layers (unknown: as in the recipes)"},
+        ),
+        ("dp=8,zero=3,mb=1,recompute=none", "fp8", {"activation_offload": None}),
+    ],
+)
+def test_a_row_runs_as_the_recipes_do(tmp_path, strategy, dtype, chosen):
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([COLUMNS, LLAMA.format(strategy, dtype)]) + "\n")
+    from plancast.accuracy.validation.jobs import prepare
+    from plancast.accuracy.validation.rows import read_rows
+
+    (row,), _ = read_rows([path])
+    job = prepare(row)
+    for key, said in chosen.items():
+        assert job.chosen.get(key) == said
+
+
 @pytest.mark.parametrize(
     ("recipe", "profile"),
     [
@@ -113,6 +174,7 @@ def test_every_rule_names_a_profile_that_is_shipped():
         assert shipped.issuperset(entry.get("dispatchers", {}).values())
         assert entry.get("token_drop", entry["profile"]) in shipped | {entry["profile"]}
         assert shipped.issuperset(entry.get("recipes", {}).values())
+        assert shipped.issuperset(entry.get("models", {}).values())
 
 
 def test_software_that_no_rule_knows_is_warned_of(tmp_path):

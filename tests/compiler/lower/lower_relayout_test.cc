@@ -2,8 +2,10 @@
 
 #include "compiler/lower/lower_relayout.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
@@ -152,6 +154,46 @@ TEST(LowerRelayoutTest, ProductsOfWhatComesQuantisedDoNotQuantiseIt) {
   EXPECT_FALSE(quantized("layer.B", "mlp.fc1.bwd"));
   EXPECT_TRUE(quantized("layer.B", "mlp.fc2.bwd"));
   EXPECT_TRUE(quantized("layer.B", "mlp.fc2.wgrad"));
+}
+
+// Bytes of gathers over tp in a block.
+std::vector<int64_t> GathersIn(const ExecutionGraph& graph, const std::string& name) {
+  std::vector<int64_t> bytes;
+  const Block& block = BlockNamed(graph, name);
+  for (int t = 0; t < block.size(); ++t) {
+    if (block.kind[t] != TaskKind::kComm) continue;
+    const CommSpec& comm = graph.comms[block.spec[t]];
+    if (comm.kind == CollectiveKind::kAllGather) bytes.push_back(comm.bytes);
+  }
+  return bytes;
+}
+
+TEST(LowerRelayoutTest, WhatIsQuantisedOnceIsSoWhereItComesFrom) {
+  PlanUnderTest plan = SequenceParallel(2, DType::kMxfp8);
+  plan.profile().kernels.first_dim_collectives = false;
+  plan.profile().types.quantized_gathers = false;
+  plan.profile().types.quantized_activations = true;
+  plan.profile().tensors.sp_saves_sharded = true;
+  plan.profile().calls.quantize[DType::kMxfp8] = 1;
+  const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  // Forward the inputs of two products, a shard of 4 each; a side of 8 bits and a scale for 32.
+  constexpr int64_t kElements = 2 * kTokens * kHidden;
+  const int64_t side = kElements * 33 / 32;
+  EXPECT_THAT(GathersIn(*graph, "layer.F"), testing::ElementsAre(side, side));
+  int quantized = 0;
+  const Block& forward = BlockNamed(*graph, "layer.F");
+  for (int t = 0; t < forward.size(); ++t) {
+    if (forward.kind[t] != TaskKind::kKernel) continue;
+    const KernelSpec& kernel = graph->kernels[forward.spec[t]];
+    if (kernel.label != "quantize" || kernel.read_bytes != 2 * kElements / 4) continue;
+    EXPECT_EQ(kernel.write_bytes, 2 * side / 4);
+    ++quantized;
+  }
+  EXPECT_GE(quantized, 2);
+  // Backward gradients of two results for two products each, and the inputs once more.
+  EXPECT_THAT(GathersIn(*graph, "layer.B"),
+              testing::UnorderedElementsAre(side, side, 2 * side, 2 * side));
 }
 
 }  // namespace

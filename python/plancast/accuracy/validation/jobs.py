@@ -8,7 +8,15 @@ from plancast.accuracy.validation.architecture import UnsupportedError, fields_o
 from plancast.accuracy.validation.recompute_modules import selective_of
 from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.scaling import dtype_of
-from plancast.accuracy.validation.software import graphs_of, layout_of, profile_for, unstated_16bit
+from plancast.accuracy.validation.software import (
+    graphs_of,
+    layout_of,
+    offloaded_of,
+    overlaps_tp,
+    profile_for,
+    recompute_of,
+    unstated_16bit,
+)
 from plancast.errors import InputError
 from plancast.model import Model
 from plancast.models import presets
@@ -57,6 +65,7 @@ def prepare(row: Row) -> RowJob:
         row.assumption("dispatcher"),
         row.assumption("recipe"),
         token_drop=row.assumption("token_drop") == "1",
+        model=row.model,
     )
     chosen["profile"] = f"{profile} ({why})"
     try:
@@ -123,6 +132,11 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
         keys["layout"] = layout
         chosen["layout"] = f"{layout} (not stated: as the software deals)"
     layers = row.assumption("activation_offload_layers")
+    if layers is None and "recompute" not in keys and keys.get("zero") == "3":
+        recipe = offloaded_of(row.software, row.model, row.machine, row.dtype)
+        if recipe is not None:
+            layers = str(recipe)
+            chosen["activation_offload"] = f"{layers} layers (unknown: as in the recipes)"
     if layers is not None and "offload" not in keys:
         keys["offload"] = f"activations:{layers}"
     exchange = row.assumption("cp_comm")
@@ -130,9 +144,17 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
         if exchange not in _CP_TYPES:
             raise UnsupportedError(f"`cp_comm={exchange}` is no exchange of cp ranks that is known")
         keys["cp_type"] = _CP_TYPES[exchange]
+    overlapped = keys.get("overlap", "").split("+")
+    if "tp" in overlapped and not overlaps_tp(row.software, row.dtype):
+        keys["overlap"] = "+".join(part for part in overlapped if part != "tp") or "none"
+        chosen["overlap"] = f"{keys['overlap']} (assumed with tp: not in the software's recipes)"
     sizes: list[int | None] = [None]
     if "mb" not in keys:
         sizes = list(_micro_batches(row, keys))
+    by_recipe = recompute_of(row.software, row.model)
+    if "recompute" not in keys and by_recipe is not None:
+        keys["recompute"] = by_recipe
+        chosen["recompute"] = f"{by_recipe} (unknown: as in the software's recipes)"
     recomputes: tuple[str | None, ...] = (None,) if "recompute" in keys else _RECOMPUTES
     if _by_name(row) and "recompute" not in keys:
         recomputes = ("none",)

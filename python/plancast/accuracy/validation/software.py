@@ -20,14 +20,17 @@ def profile_for(
     dispatcher: str | None = None,
     recipe: str | None = None,
     token_drop: bool = False,
+    model: str = "",
 ) -> tuple[str, str]:
     """The profile, and why. `dispatcher`: what sends tokens to experts; `recipe`: the name of
-    the settings; if they are known. `token_drop`: experts have a fixed capacity.
+    the settings; if they are known. `token_drop`: experts have a fixed capacity. `model`: its name.
 
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
     'megatron-sc21'
     >>> profile_for("Megatron-Bridge 25.11", "deepep")[0]
     'megatron-bridge-flex'
+    >>> profile_for("NeMo 24.07", model="gpt3-20b")[0]
+    'nemo-2024-dropout'
     """
     entry = _entry(software)
     if entry is None:
@@ -38,6 +41,10 @@ def profile_for(
             return profile, f"for `{software}` with {recipe}"
     if token_drop and "token_drop" in entry:
         return entry["token_drop"], f"for `{software}` with token drop"
+    by_model: dict[str, str] = entry.get("models", {})
+    for pattern, profile in by_model.items():
+        if re.match(pattern, model):
+            return profile, f"for `{software}` and its models `{pattern}`"
     by_dispatcher: dict[str, str] = entry.get("dispatchers", {})
     if dispatcher in by_dispatcher:
         return by_dispatcher[dispatcher], f"for `{software}` with {dispatcher}"
@@ -92,6 +99,50 @@ def graphs_of(software: str, model: str, machine: str, dtype: str) -> str | None
         if all(re.search(recipe.get(key, ""), value) for key, value in said.items()):
             return str(recipe["parts"])
     return None
+
+
+def recompute_of(software: str, model: str) -> str | None:
+    """What this software's recipes recompute; None: not known.
+
+    >>> recompute_of("NeMo 24.07", "gpt3-20b")
+    'selective'
+    """
+    recipes: dict[str, str] = (_entry(software) or {}).get("recomputes", {})
+    return next((said for pattern, said in recipes.items() if re.match(pattern, model)), None)
+
+
+def offloaded_of(software: str, model: str, machine: str, dtype: str) -> int | None:
+    """Layers whose activations this software's recipes with zero=3 keep on the host.
+
+    >>> offloaded_of("Megatron-Bridge 25.11", "llama3-70b", "gb200-nvl72:16", "fp8")
+    40
+    """
+    for recipe in (_entry(software) or {}).get("offloads", []):
+        said = {"model": model, "machine": machine, "dtype": dtype}
+        if all(re.match(recipe[key], value) for key, value in said.items()):
+            return int(recipe["layers"])
+    return None
+
+
+def kept_in(software: str, dtype: str) -> str | None:
+    """The type in which parameters of products in `dtype` are kept and gathered; None: the usual.
+
+    >>> kept_in("Megatron-Bridge 26.02", "fp8")
+    'fp8'
+    """
+    keeps: dict[str, str] = (_entry(software) or {}).get("keeps", {})
+    return keeps.get(dtype)
+
+
+def overlaps_tp(software: str, dtype: str) -> bool:
+    """Whether this software's recipes overlap tensor parallelism in this type.
+
+    >>> overlaps_tp("Megatron-Bridge 26.02", "nvfp4")
+    False
+    >>> overlaps_tp("Megatron-Bridge 26.02", "mxfp8")
+    True
+    """
+    return _of(software, "no_tp_overlap") != dtype
 
 
 def layout_of(software: str, layers: int, stages: int) -> str | None:

@@ -271,15 +271,38 @@ TEST(CallsTest, AnOpIsCalledOnceForwardAndOnceForItsGradients) {
   EXPECT_EQ(norm.launches, 3);
 }
 
-TEST(CallsTest, OperandsAreQuantisedByLaunches) {
-  PlanUnderTest plan = PlanUnderTest::Of(Llama());
-  plan.profile().types.quantized_activations = false;
-  plan.profile().calls.quantize[DType::kFp8] = 4;
-  plan.Type(DType::kFp8);
-  EXPECT_EQ(Kernels(plan, "layer.F", "attn.proj").at(0).calls, 4);
-  EXPECT_EQ(Kernels(plan, "layer.B", "attn.proj.bwd").at(0).calls, 4);
-  EXPECT_EQ(Kernels(plan, "layer.B", "attn.proj.wgrad").at(0).calls, 0);
-  EXPECT_EQ(Kernels(plan, "layer.F", "attn.norm").at(0).calls, 0);
+// Bytes for an element: 16 bits read, twice where a magnitude is found first, and the type, twice
+// with scales of blocks.
+TEST(CallsTest, OperandsAreQuantisedOnceByKernelsOfTheirOwn) {
+  struct Case {
+    DType type;
+    int launches;
+    double read, written;
+  };
+  for (const Case& c : {Case{DType::kFp8, 1, 2, 1}, Case{DType::kFp8, 4, 4, 1},
+                        Case{DType::kMxfp8, 1, 2, 2 * (1 + 1.0 / 32)},
+                        Case{DType::kNvfp4, 3, 4, 2 * (0.5 + 1.0 / 16)}}) {
+    SCOPED_TRACE(DTypeName(c.type));
+    PlanUnderTest plan = PlanUnderTest::Of(Llama());
+    plan.profile().calls.quantize[c.type] = c.launches;
+    plan.Type(c.type);
+    for (const bool forward : {true, false}) {
+      const std::vector<KernelSpec> kernels = forward ? Kernels(plan, "layer.F", "attn.proj")
+                                                      : Kernels(plan, "layer.B", "attn.proj.bwd");
+      ASSERT_EQ(kernels.size(), 2);
+      const KernelSpec& quantize = kernels[0];
+      const double elements = static_cast<double>(kernels[1].m * kernels[1].k);
+      EXPECT_EQ(quantize.label, "quantize");
+      EXPECT_EQ(quantize.launches, c.launches);
+      EXPECT_DOUBLE_EQ(quantize.read_bytes, c.read * elements);
+      EXPECT_DOUBLE_EQ(quantize.write_bytes, c.written * elements);
+      EXPECT_TRUE(kernels[1].quantized_operand);
+    }
+    const std::vector<KernelSpec> gradient = Kernels(plan, "layer.B", "attn.proj.wgrad");
+    ASSERT_EQ(gradient.size(), 1);
+    EXPECT_TRUE(gradient[0].quantized_operand);
+    EXPECT_EQ(Kernels(plan, "layer.F", "attn.norm").at(0).calls, 0);
+  }
 }
 
 TEST(CallsTest, AGraphOfAPartTakesOneCall) {
