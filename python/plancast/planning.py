@@ -11,6 +11,7 @@ from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
+from plancast.progress import Progress, following
 from plancast.question import PlanQuestion, core_of
 from plancast.randomness import Randomness
 from plancast.ranking import Ranking
@@ -121,7 +122,7 @@ def rank(
     session: Session | None = None,
     records: Records | None = None,
     workers: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress = None,
     announce: Callable[[int, float], object] | None = None,
     **types: Unpack[Types],
 ) -> Ranking:
@@ -141,7 +142,8 @@ def rank(
       session: shared memo; a fresh one by default.
       records: measured kernels to go by (docs/records.md); with a session, give them to that.
       workers: threads; one per core by default.
-      progress: called with plans done and plans in all.
+      progress: called with plans done and plans in all; by default a bar shows on a terminal or
+        in a notebook, with False nothing.
       announce: called once, after a sample of a large space, with the plans in all and about
         how many seconds they take.
       types: of what is stored and sent, as for `predict`.
@@ -160,22 +162,23 @@ def rank(
         raise InputError(f"`workers` is {workers}; give 1 to 1024 threads.")
     memo, wanted = _session(session, records), precision.asked(types)
     samples_per_step = arguments.batch(batch)
-    result = _core.rank(
-        model._core,
-        machine._core,
-        memo._core,
-        batch=samples_per_step or 0,
-        space=schedule_file.with_tables(arguments.word(space, "space")),
-        objective=arguments.word(objective, "objective"),
-        top=top or 0,
-        dtype=arguments.dtype(dtype),
-        profile=arguments.word(profile, "profile"),
-        precision=wanted,
-        cuda_graphs=cuda_graphs,
-        workers=workers or 0,
-        progress=progress,
-        announce=announce,
-    )
+    with following(progress, "plans") as tell:
+        result = _core.rank(
+            model._core,
+            machine._core,
+            memo._core,
+            batch=samples_per_step or 0,
+            space=schedule_file.with_tables(arguments.word(space, "space")),
+            objective=arguments.word(objective, "objective"),
+            top=top or 0,
+            dtype=arguments.dtype(dtype),
+            profile=arguments.word(profile, "profile"),
+            precision=wanted,
+            cuda_graphs=cuda_graphs,
+            workers=workers or 0,
+            progress=tell,
+            announce=announce,
+        )
     # Plans are not to keep what the ranking remembered.
     fresh = memo.fresh()
 
