@@ -40,7 +40,11 @@ def timeline(slices: Sequence[Slice]) -> Any:
             x=[stop - begin for _, _, begin, stop, _ in own],
             orientation="h",
             name=purpose,
-            marker={"color": _colour(purpose, number), "line": {"width": 0}},
+            # Outlined, so that a message of a thousandth of the step is seen.
+            marker={
+                "color": _colour(purpose, number),
+                "line": {"width": 0.7, "color": _colour(purpose, number)},
+            },
             customdata=[what for *_, what in own],
             hovertemplate="%{y}<br>%{customdata}<br>%{base:.6f} s and %{x:.6f} s long"
             "<extra>%{fullData.name}</extra>",
