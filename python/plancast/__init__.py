@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from plancast.communication.collective_table import CollectiveRow, CollectiveTable, collective
     from plancast.communication.flow_list import flows
     from plancast.communication.nccl import Topology
+    from plancast.communication.simai import SimAiWorkload
     from plancast.communication.synthesis import (
         ParetoFront,
         SynthesizedAlgorithm,
@@ -126,6 +127,7 @@ __all__ = [
     "Rule",
     "Sensitivities",
     "Session",
+    "SimAiWorkload",
     "Sizing",
     "SlowHosts",
     "SpotRun",
@@ -209,6 +211,7 @@ _HOME = {
     "Rule": "op_rules",
     "Sensitivities": "changes",
     "Session": "session",
+    "SimAiWorkload": "communication.simai",
     "Sizing": "training.sizing_result",
     "SlowHosts": "training.slow_hosts",
     "SpotRun": "training.spot",
