@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from plancast.communication.flow_list import flows
     from plancast.communication.nccl import Topology
     from plancast.communication.simai import SimAiWorkload
+    from plancast.communication.simai_plan import simai_workload
     from plancast.communication.synthesis import (
         ParetoFront,
         SynthesizedAlgorithm,
@@ -163,6 +164,7 @@ __all__ = [
     "recursive_bisection",
     "rules",
     "sensitivities",
+    "simai_workload",
     "size",
     "spot",
     "synthesize",
@@ -247,6 +249,7 @@ _HOME = {
     "recursive_bisection": "planners.bisection",
     "rules": "op_rules",
     "sensitivities": "changes",
+    "simai_workload": "communication.simai_plan",
     "size": "training.sizing",
     "spot": "training.spot",
     "synthesize": "communication.synthesis",

@@ -170,3 +170,49 @@ def test_from_the_command_line(tmp_path, cli):
     code, _, error = cli("import", "workload", str(file), "--network", "n", "--system", "s")
     assert code == 2
     assert "SimAI" in error
+
+
+@pytest.mark.parametrize(
+    "plan", ["tp=2,sp,dp=8,zero=1,mb=1", "tp=2,sp,pp=2,dp=4,zero=1,mb=1", "tp=8,dp=2,zero=0,mb=1"]
+)
+def test_a_plan_says_what_its_rank_does(plan):
+    model = pc.Model.from_config(
+        name="m", layers=4, hidden=1024, heads=16, ffn=4096, vocab=4000, seq=2048
+    )
+    workload = pc.simai_workload(model, MACHINE, plan, batch=16)
+    assert pc.SimAiWorkload.from_text(workload.to_text()) == workload
+    assert workload.gpus == 16
+    forecast = pc.predict(model, MACHINE, plan, batch=16)
+    assert workload.ga == int(forecast.chosen["accum"])
+    assert (workload.pp_bytes > 0) == (workload.pp > 1)
+    # Every gradient is reduced once: in fp32, of a rank's share of the weights.
+    totals = workload.totals()
+    reduced = totals.get("reduce_scatter dp", 0) + totals.get("all_reduce dp", 0)
+    assert reduced == pytest.approx(4 * forecast.memory[0].parameters / 2, rel=0.02)
+    # Forward and backward go through each layer's two gathers or sums of tp.
+    assert sum(work.ns for layer in workload.layers for work in layer.works) > 0
+    run = workload.run(MACHINE)
+    assert run.time_s > run.kernels_s > 0
+
+
+def test_a_plan_of_tp_alone_runs_as_its_chakra_traces(tmp_path, cli):
+    plan = ("-m", "gpt2", "-c", "dgx-h100:1", "-s", "tp=4,sp,dp=2,zero=0,mb=4", "--batch", "8")
+    code, out, error = cli("export", "simai", *plan, "-o", str(tmp_path / "w.txt"))
+    assert (code, error) == (0, "")
+    assert "layers" in out
+    code, out, error = cli(
+        "import", "workload", str(tmp_path / "w.txt"), "-c", "dgx-h100:1", "--json"
+    )
+    assert code == 0, error
+    ours = json.loads(out)["time_s"]
+    code, _, error = cli("export", "chakra", *plan, "-o", str(tmp_path / "t"))
+    assert code == 0, error
+    code, out, error = cli("run", str(tmp_path / "t"), "-c", "dgx-h100:1", "--json")
+    assert code == 0, error
+    # SimAI has no kernels beside a collective of tp, which the traces have.
+    assert ours == pytest.approx(json.loads(out)["time_s"], rel=0.1)
+
+
+def test_an_unknown_option_is_named():
+    with pytest.raises(pc.InputError, match="no option `bacth`"):
+        pc.simai_workload(pc.Model.preset("gpt2"), MACHINE, "tp=2,mb=1", bacth=8)
