@@ -38,7 +38,6 @@ def _run(options: argparse.Namespace) -> int:
         batch=options.batch,
         dtype=options.dtype,
         profile=options.profile,
-        session=opts.load_session(options),
     )
     text = workload.to_text()
     if options.json:
