@@ -57,7 +57,7 @@ def simai_workload(
     >>> from plancast import Machine, Model
     >>> simai_workload(Model.preset("gpt2"), Machine.preset("dgx-h100"), "tp=2,sp,zero=1,mb=4",
     ...     batch=16)
-    <SimAiWorkload on tp=2, dp=4, pp=1, ep=1: 66 layers>
+    <SimAiWorkload on tp=2, dp=4, pp=1, ep=1: 132 layers>
     """
     for key in how:
         if key not in _HOW:
