@@ -216,3 +216,9 @@ def test_a_plan_of_tp_alone_runs_as_its_chakra_traces(tmp_path, cli):
 def test_an_unknown_option_is_named():
     with pytest.raises(pc.InputError, match="no option `bacth`"):
         pc.simai_workload(pc.Model.preset("gpt2"), MACHINE, "tp=2,mb=1", bacth=8)
+
+
+def test_more_than_is_run_is_refused_before_it_is_made():
+    workload = read("a -1 5000 NONE 0 5000 NONE 0 5000 NONE 0 1", gpus=1 << 20)
+    with pytest.raises(pc.InputError, match="at most 65,536 ranks"):
+        list(simai_run.traces(workload))

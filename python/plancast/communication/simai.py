@@ -160,8 +160,13 @@ class SimAiWorkload(Immutable):
         Ranks of tp follow one another, then those of ep, then the rest of dp.
         """
         inner, size = self._strides(group)
-        base = rank - rank // inner % size * inner
-        return tuple(base + i * inner for i in range(size))
+        first = self.first_of(rank, group)
+        return tuple(first + i * inner for i in range(size))
+
+    def first_of(self, rank: int, group: str) -> int:
+        """The first rank of that."""
+        inner, size = self._strides(group)
+        return rank - rank // inner % size * inner
 
     def size_of(self, group: str) -> int:
         """Ranks of a group."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # Of Chakra's protobuf (proto/chakra.proto): types of nodes and of collectives.
 _COMPUTE, _COLLECTIVE = 4, 7
 _TYPES = {"all_reduce": 0, "all_gather": 2, "all_to_all": 6, "reduce_scatter": 7}
+# Of a set of traces, as they are read.
+_MOST_RANKS, _MOST_NODES = 65_536, 16_000_000
 _GROUPS = ("tp", "dp", "ep", "dp_ep")
 
 
@@ -70,14 +72,15 @@ def groups_json(workload: SimAiWorkload) -> str:
     for kind in _GROUPS:
         if workload.size_of(kind) > 1:
             for rank in range(workload.ranks):
-                members = workload.group_of(rank, kind)
-                found[str(_number(workload, rank, kind))] = list(members)
+                if workload.first_of(rank, kind) == rank:
+                    members = workload.group_of(rank, kind)
+                    found[str(_number(workload, rank, kind))] = list(members)
     return json.dumps(found)
 
 
 def _number(workload: SimAiWorkload, rank: int, kind: str) -> int:
     """Of a group: its kind and its first rank."""
-    return 1 + _GROUPS.index(kind) * workload.ranks + workload.group_of(rank, kind)[0]
+    return 1 + _GROUPS.index(kind) * workload.ranks + workload.first_of(rank, kind)
 
 
 def traces(workload: SimAiWorkload) -> Iterator[tuple[int, bytes]]:
@@ -87,6 +90,12 @@ def traces(workload: SimAiWorkload) -> Iterator[tuple[int, bytes]]:
     input gradient, its collective, weight gradient, whose collective goes beside what follows.
     """
     plan = _plan(workload)
+    if workload.ranks > _MOST_RANKS or len(plan) * workload.ranks > _MOST_NODES:
+        raise InputError(
+            f"a stage of {workload.ranks:,} ranks with {len(plan):,} nodes each is more than is "
+            f"run: at most {_MOST_RANKS:,} ranks and {_MOST_NODES:,} nodes together. Cut layers or "
+            "micro-batches."
+        )
     for rank in range(workload.ranks):
         groups = {
             kind: str(_number(workload, rank, kind)).encode()
