@@ -14,7 +14,7 @@ endif
 
 CORE := //python/plancast:_core.so
 
-.PHONY: build run test test-torch fuzz lint bench accuracy knobs uncertainty format clean setup compile_commands
+.PHONY: build run test test-torch fuzz lint bench wheel docs gallery accuracy knobs uncertainty format clean setup compile_commands
 
 build: setup
 	$(BAZEL) build -c opt $(BAZEL_FLAGS) $(CORE)
@@ -44,6 +44,19 @@ lint: setup
 
 bench: build
 	@tools/bench.sh $(BENCH)
+
+# dist/: a wheel that needs no package of Debian's and a source distribution, both checked.
+wheel: setup
+	@tools/wheel.sh
+
+# The API reference in out/api, from docstrings; guides are docs/.
+docs: build
+	.venv/bin/python -m pdoc --docformat google --no-show-source -o out/api \
+	  plancast plancast.launchers '!plancast\.(?!launchers)'
+
+# Pictures of docs/questions; needs chromium.
+gallery: build
+	.venv/bin/python tools/gallery.py
 
 format: setup
 	git ls-files -co --exclude-standard -- '*.h' '*.cc' | grep -v ^third_party/ | xargs -r clang-format -i

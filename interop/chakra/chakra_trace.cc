@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -14,6 +17,25 @@ namespace {
 using Kind = ChakraTrace::Kind;
 
 constexpr int64_t kMostBytes = int64_t{1} << 50, kMostUs = 1'000'000'000'000;
+
+// The collective that a name as PyTorch and NCCL write it says (`c10d::broadcast_`,
+// `ncclDevKernel_AllReduce_Sum_f32_RING_LL`), or -1.
+int64_t TypeOfName(absl::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (c != '_') plain.push_back(absl::ascii_tolower(c));
+  }
+  // Longer words first: `reducescatter` is no `reduce`.
+  static constexpr std::pair<absl::string_view, chakra::CollectiveCommType> kWords[] = {
+      {"allreduce", chakra::ALL_REDUCE}, {"reducescatter", chakra::REDUCE_SCATTER},
+      {"allgather", chakra::ALL_GATHER}, {"alltoall", chakra::ALL_TO_ALL},
+      {"broadcast", chakra::BROADCAST},  {"barrier", chakra::BARRIER},
+  };
+  for (const auto& [word, type] : kWords) {
+    if (absl::StrContains(plain, word)) return type;
+  }
+  return -1;
+}
 
 class NodeReader {
  public:
@@ -60,7 +82,8 @@ class NodeReader {
       return peer ? absl::OkStatus()
                   : Bad(node.kind == Kind::kSend ? "has no `comm_dst`" : "has no `comm_src`");
     }
-    ASSIGN_OR_RETURN(const int64_t type, Whole("comm_type", -1, kMostTag));
+    ASSIGN_OR_RETURN(int64_t type, Whole("comm_type", -1, kMostTag));
+    if (type < 0) type = TypeOfName(proto_.name());
     if (!chakra::CollectiveCommType_IsValid(static_cast<int>(type))) {
       return Bad(absl::StrCat("has `comm_type` ", type, "; 0 (ALL_REDUCE) to 9 (BARRIER) will do"));
     }
@@ -79,6 +102,27 @@ class NodeReader {
       node.dims.assign(dims->bool_list().values().begin(), dims->bool_list().values().end());
     }
     return absl::OkStatus();
+  }
+
+  // Whether it leaves out what a communication needs, as calls on the CPU side do:
+  // their kernel is another node.
+  bool SaysTooLittle() const {
+    const auto absent = [&](absl::string_view name) {
+      return FindAttribute(proto_, name) == nullptr;
+    };
+    if (absent("comm_size")) return true;
+    switch (proto_.type()) {
+      case chakra::COMM_SEND_NODE:
+        return absent("comm_dst");
+      case chakra::COMM_RECV_NODE:
+        return absent("comm_src");
+      default:
+        return absent("comm_type");
+    }
+  }
+
+  bool IsNamed() const {
+    return proto_.type() == chakra::COMM_COLL_NODE && FindAttribute(proto_, "comm_type") == nullptr;
   }
 
   absl::StatusOr<ChakraTrace::Node> Read() const {
@@ -115,6 +159,10 @@ class NodeReader {
         break;
       default:
         return Bad(absl::StrCat("has type ", proto_.type(), "; 0 to 7 will do"));
+    }
+    if (node.on_cpu && SaysTooLittle()) {
+      node.kind = Kind::kCompute;
+      return node;
     }
     RETURN_IF_ERROR(Communication(node));
     return node;
@@ -170,6 +218,11 @@ absl::StatusOr<ChakraTrace> ChakraTraceFrom(const EtFile& file, absl::string_vie
       return reader.Bad("has an id that another node has; ids must differ");
     }
     ASSIGN_OR_RETURN(ChakraTrace::Node node, reader.Read());
+    const bool communicates = file.nodes[i].type() == chakra::COMM_SEND_NODE ||
+                              file.nodes[i].type() == chakra::COMM_RECV_NODE ||
+                              file.nodes[i].type() == chakra::COMM_COLL_NODE;
+    if (communicates && node.kind == Kind::kCompute) ++trace.liberties.calls;
+    if (node.kind == Kind::kCollective && reader.IsNamed()) ++trace.liberties.named;
     trace.nodes.push_back(std::move(node));
   }
   bool free = trace.nodes.empty();
@@ -179,6 +232,10 @@ absl::StatusOr<ChakraTrace> ChakraTraceFrom(const EtFile& file, absl::string_vie
     for (const auto* list : {&proto.data_deps(), &proto.ctrl_deps()}) {
       for (const uint64_t id : *list) {
         const auto found = index_of.find(id);
+        if (list == &proto.ctrl_deps() && (found == index_of.end() || id == proto.id())) {
+          ++trace.liberties.control_edges;
+          continue;
+        }
         if (found == index_of.end()) {
           return NodeReader(proto, what)
               .Bad(absl::StrCat("waits for node ", id, ", which the file does not have"));
@@ -199,6 +256,31 @@ absl::StatusOr<ChakraTrace> ChakraTraceFrom(const EtFile& file, absl::string_vie
         absl::StrCat(what, ": node ", id, " waits for itself, by way of others"));
   }
   return trace;
+}
+
+std::vector<std::string> NotesOf(const std::vector<const ChakraTrace*>& traces) {
+  ChakraTrace::Liberties all;
+  for (const ChakraTrace* trace : traces) {
+    all.control_edges += trace->liberties.control_edges;
+    all.calls += trace->liberties.calls;
+    all.named += trace->liberties.named;
+  }
+  std::vector<std::string> notes;
+  if (all.control_edges > 0) {
+    notes.push_back(absl::StrCat(all.control_edges,
+                                 " control edges to nodes that are not there, or from a node to "
+                                 "itself, are left out"));
+  }
+  if (all.calls > 0) {
+    notes.push_back(absl::StrCat(all.calls,
+                                 " communications on the CPU side say no size, type or peer and "
+                                 "are taken as host work: what they send is a node of its own"));
+  }
+  if (all.named > 0) {
+    notes.push_back(
+        absl::StrCat(all.named, " collectives have no `comm_type` and are what their name says"));
+  }
+  return notes;
 }
 
 }  // namespace plancast

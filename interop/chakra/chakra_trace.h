@@ -35,11 +35,22 @@ struct ChakraTrace {
     std::vector<int32_t> deps;  // into nodes: data and control, ascending, each once
   };
   std::vector<Node> nodes;  // by ascending id
+
+  // What PyTorch's converter writes and Chakra's feeder does not mind, as it was taken.
+  struct Liberties {
+    int64_t control_edges = 0;  // to nodes that are not there, or to the node itself: left out
+    int64_t calls = 0;  // communication on the CPU side that says no size, type or peer: host work
+    int64_t named = 0;  // collectives without `comm_type`: the one that their name says
+  };
+  Liberties liberties;
 };
 
-// Errors name `what` and the node: ids that occur twice, dependencies on nodes that
-// are not there or in a circle, no node free of them, attributes that are missing or
-// make no sense.
+// The same in words, one sentence each, of all traces together.
+std::vector<std::string> NotesOf(const std::vector<const ChakraTrace*>& traces);
+
+// Errors name `what` and the node: ids that occur twice, data dependencies on nodes
+// that are not there, dependencies in a circle, no node free of them, attributes that are missing
+// or make no sense.
 absl::StatusOr<ChakraTrace> ChakraTraceFrom(const EtFile& file, absl::string_view what);
 
 }  // namespace plancast

@@ -119,8 +119,10 @@ double CoreScale(const SimResult& result) {
 }
 
 TimeInterval IntervalOf(double iteration_time_s, double core, double slow_tail) {
+  // Not std::hypot, whose symbol is glibc 2.35's: wheels run from 2.34 on (tools/wheel.sh).
   return {iteration_time_s * std::exp(-kNinetyFivePercent * core),
-          iteration_time_s * std::exp(kNinetyFivePercent * std::hypot(core, slow_tail))};
+          iteration_time_s *
+              std::exp(kNinetyFivePercent * std::sqrt(core * core + slow_tail * slow_tail))};
 }
 
 }  // namespace plancast

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from plancast.communication.collective_table import CollectiveRow, CollectiveTable, collective
     from plancast.communication.flow_list import flows
     from plancast.communication.nccl import Topology
+    from plancast.communication.simai import SimAiWorkload
+    from plancast.communication.simai_plan import simai_workload
     from plancast.communication.synthesis import (
         ParetoFront,
         SynthesizedAlgorithm,
@@ -126,6 +128,7 @@ __all__ = [
     "Rule",
     "Sensitivities",
     "Session",
+    "SimAiWorkload",
     "Sizing",
     "SlowHosts",
     "SpotRun",
@@ -161,6 +164,7 @@ __all__ = [
     "recursive_bisection",
     "rules",
     "sensitivities",
+    "simai_workload",
     "size",
     "spot",
     "synthesize",
@@ -209,6 +213,7 @@ _HOME = {
     "Rule": "op_rules",
     "Sensitivities": "changes",
     "Session": "session",
+    "SimAiWorkload": "communication.simai",
     "Sizing": "training.sizing_result",
     "SlowHosts": "training.slow_hosts",
     "SpotRun": "training.spot",
@@ -244,6 +249,7 @@ _HOME = {
     "recursive_bisection": "planners.bisection",
     "rules": "op_rules",
     "sensitivities": "changes",
+    "simai_workload": "communication.simai_plan",
     "size": "training.sizing",
     "spot": "training.spot",
     "synthesize": "communication.synthesis",

@@ -60,6 +60,9 @@ class GraphBuilder:
         self.check_dim(dim)
         return self._dims[dim]
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._name}: {len(self._modules)} modules>"
+
     def same(self, first: str, second: str) -> bool:
         """Whether one dim may stand for the other: two names of one size, `seq` and `kv_seq`."""
         return first == second or 0 < self.size(first) == self.size(second)

@@ -17,6 +17,7 @@ from plancast.session import Session
 from plancast.strategy import Strategy
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import RenderableType
 
     from plancast.precision import Types
@@ -87,6 +88,28 @@ class Sensitivities:
     def to_dict(self) -> list[dict[str, Any]]:
         """What `predict --sensitivities --json` prints under `sensitivities`."""
         return [asdict(row) for row in self._rows]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each change: seconds of the iteration with it, and what it saves."""
+        import pandas as pd
+
+        names = {"iteration_time": "iteration_time_s", "gain": "gain_s"}
+        return pd.DataFrame.from_records(self.to_dict()).rename(columns=names)
+
+    def plot_gains(self, top: int = 15) -> Any:
+        """What the best changes save, as a plotly figure."""
+        from plancast.charts.gains import gains
+
+        return gains(self, top)
+
+    def __repr__(self) -> str:
+        best = f", best {self._rows[0].change}" if self._rows else ""
+        return f"<Sensitivities to {len(self)} changes{best}>"
+
+    def _repr_html_(self) -> str:
+        from plancast.report.html import to_html
+
+        return to_html(self.__rich__())
 
     def __rich__(self) -> RenderableType:
         from plancast.accuracy.report.fitted_table import FittedTable

@@ -10,29 +10,13 @@ from plancast import arguments
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
+from plancast.parts import WORDS
 from plancast.textual import change, duration
 from plancast.uncertainty import NINETY_FIVE_PERCENT, difference_scale, faster_probability
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import RenderableType
-
-# Parts of the breakdown in words.
-WORDS = {
-    "compute": "kernels",
-    "recompute": "recomputation",
-    "exposed_tp": "exposed tensor-parallel communication",
-    "exposed_dp": "exposed data-parallel communication",
-    "exposed_pp": "exposed pipeline messages",
-    "exposed_cp": "exposed context-parallel communication",
-    "exposed_ep": "exposed expert-parallel communication",
-    "exposed_offload": "exposed offload copies",
-    "bubble": "pipeline bubble",
-    "straggler": "waiting for slower peers",
-    "launch": "waiting for the host",
-    "optimizer": "optimizer step",
-    "other": "everything else",
-}
-
 
 # With more of a path priced from other hardware, no probability is told.
 _MOST_EXTRAPOLATED = 0.5
@@ -108,6 +92,21 @@ class Comparison:
             ],
         }
 
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each forecast in their order, units in the column names."""
+        import pandas as pd
+
+        from plancast.plan_record import run_record
+
+        return pd.DataFrame.from_records([run_record(forecast) for forecast in self])
+
+    def plot_breakdown(self) -> Any:
+        """Where the time of each goes, as a plotly figure."""
+        from plancast.charts.breakdown import breakdown
+
+        names = [f"{n}. {f.strategy} on {f.machine}" for n, f in enumerate(self, start=1)]
+        return breakdown(list(self), names, "Side by side")
+
     def __rich__(self) -> RenderableType:
         from plancast.report.compare import comparison_tables
 
@@ -119,7 +118,11 @@ class Comparison:
         return to_html(self.__rich__())
 
     def __repr__(self) -> str:
-        return f"<Comparison of {len(self)} forecasts>"
+        fastest = min(self, key=lambda forecast: forecast.iteration_time)
+        return (
+            f"<Comparison of {len(self)} forecasts, fastest {fastest.strategy} on "
+            f"{fastest.machine}: {duration(fastest.iteration_time)}>"
+        )
 
 
 @checked

@@ -84,7 +84,7 @@ class Program:
     shift: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExecutionGraph:
     """The distributed execution graph of a plan; `axes` are those of its mesh, outermost first.
 
@@ -96,6 +96,10 @@ class ExecutionGraph:
     axes: Mapping[str, int]
     programs: tuple[Program, ...]
     reshards: tuple[Mapping[str, tuple[tuple[int, int, int], ...]], ...] = ()
+
+    def __repr__(self) -> str:
+        mesh = ", ".join(f"{axis}={size}" for axis, size in self.axes.items())
+        return f"<ExecutionGraph on {mesh}: {len(self.programs)} programs>"
 
     def groups(
         self,

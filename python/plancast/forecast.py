@@ -4,64 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from plancast import _core, files
+from plancast.charts.methods import ForecastCharts
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.fullness import fullness
 from plancast.immutable import Immutable
 from plancast.memory import PeakMemory
+from plancast.parts import PARTS
 from plancast.question import Facts, Question
 from plancast.randomness import Distribution
+from plancast.slices import Slice
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import RenderableType
 
     from plancast.strategy import Strategy
-
-# The parts of the iteration time, in the order of reports.
-PARTS = (
-    "compute",
-    "recompute",
-    "exposed_tp",
-    "exposed_dp",
-    "exposed_pp",
-    "exposed_cp",
-    "exposed_ep",
-    "exposed_offload",
-    "bubble",
-    "straggler",
-    "launch",
-    "optimizer",
-    "other",
-)
-
 
 # Slices that are made without a pause.
 _AT_ONCE = 1024
 
 
-@dataclass(frozen=True)
-class Slice:
-    """One task as it ran on the representative of a device class, seconds."""
-
-    device_class: str
-    stream: str
-    purpose: str
-    name: str
-    layer: int
-    micro_batch: int
-    chunk: int
-    start_s: float
-    end_s: float
-
-
 @checked
-class Forecast(Immutable):
+class Forecast(ForecastCharts, Immutable):
     """The result of `plancast.predict`: iteration time, memory, and where time goes.
 
     Times are seconds, sizes bytes.
@@ -337,6 +307,14 @@ class Forecast(Immutable):
         from plancast.forecast_fields import fields_of
 
         return fields_of(self, self._core)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row: the plan, its knobs and its figures, units in the column names."""
+        import pandas as pd
+
+        from plancast.plan_record import run_record
+
+        return pd.DataFrame.from_records([run_record(self)])
 
     def software(self) -> dict[str, Any]:
         """What is learned of the software from measured runs: level, its scale, and from whom."""

@@ -81,7 +81,7 @@ class Fact:
 
 
 @checked
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Learned(Immutable):
     """What runs tell; give it to `Session(learned=...)`.
 
@@ -267,6 +267,16 @@ class Learned(Immutable):
                 break
         covariance = before - gain @ shares @ before
         return names, mean, (covariance + covariance.T) / 2, (weights, log - shares @ mean)
+
+    def __repr__(self) -> str:
+        about = ", ".join(sorted(self.gpus)) or "nothing"
+        runs = "1 run" if len(self) == 1 else f"{len(self)} runs"
+        return f"<Learned from {runs} on {about}>"
+
+    def _repr_html_(self) -> str:
+        from plancast.report.html import to_html
+
+        return to_html(self.__rich__())
 
     def __rich__(self) -> RenderableType:
         from plancast.report.learned import learned_table

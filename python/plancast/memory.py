@@ -9,10 +9,14 @@ from plancast import _core, arguments
 from plancast.errors import InputError
 from plancast.immutable import Immutable
 from plancast.question import Facts, Question
+from plancast.textual import gib
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import RenderableType
 
+# Device classes that a repr names.
+_SHOWN = 4
 # What device memory holds, in the order of reports.
 KINDS = ("parameters", "gradients", "optimizer", "activations", "workspace")
 
@@ -60,7 +64,7 @@ class LiveTensor:
         return self.bytes_each * self.copies
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PeakReasons:
     """What is alive at the peak of one device class, largest first.
 
@@ -90,6 +94,13 @@ class PeakReasons:
             ],
         }
 
+    def __repr__(self) -> str:
+        most = f", most of it {self.tensors[0].name}" if self.tensors else ""
+        return (
+            f"<PeakReasons of {self.memory.device_class}: {len(self.tensors)} tensors, "
+            f"{gib(self.memory.allocated)} GiB{most}>"
+        )
+
     def __str__(self) -> str:
         from plancast.report.memory import reasons_text
 
@@ -99,6 +110,11 @@ class PeakReasons:
         from plancast.report.memory import reasons_table
 
         return reasons_table(self)
+
+    def _repr_html_(self) -> str:
+        from plancast.report.html import to_html
+
+        return to_html(self.__rich__())
 
 
 @dataclass(frozen=True)
@@ -128,7 +144,7 @@ class Placement:
         return 1 - self.blocks / self.reserved if self.reserved else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MemoryTimeline:
     """Live memory of one device class over one iteration, in the order of issue.
 
@@ -159,6 +175,25 @@ class MemoryTimeline:
             **{kind: [*values] for kind, values in self.kinds.items()},
             "peak": self.peak,
         }
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each point: `issued` tasks, `time_s` where known, bytes of each kind."""
+        import pandas as pd
+
+        timed = {"time_s": self.time_s} if self.time_s else {}
+        return pd.DataFrame({"issued": self.issued, **timed, **self.kinds})
+
+    def plot(self) -> Any:
+        """Live tensors by kind, as a plotly figure."""
+        from plancast.charts.memory import course
+
+        return course(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<MemoryTimeline of {self.memory.device_class}: {len(self.issued):,} points, "
+            f"peak {gib(self.allocated[self.peak])} GiB>"
+        )
 
     def _repr_html_(self) -> str:
         from plancast.report.memory_svg import timeline_svg
@@ -201,12 +236,30 @@ class PeakMemory(Immutable, tuple[ClassMemory, ...]):
         return PeakMemory, (Facts.of(self._source, self._question), self._question)
 
     @property
+    def capacities(self) -> tuple[int, ...]:
+        """Memory of a device of each class, bytes."""
+        return tuple(self._source.memory_capacities)
+
+    @property
     def fullest(self) -> ClassMemory:
         """The device class with least memory left."""
         if not self:
             raise InputError("this forecast has no device classes: its plan was not simulated.")
         left = zip(self._source.memory_capacities, self, strict=True)
         return max(left, key=lambda pair: pair[1].device - pair[0])[1]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each device class, bytes, with the `capacity` of its devices."""
+        import pandas as pd
+
+        rows = zip(self, self.capacities, strict=True)
+        return pd.DataFrame.from_records([{**asdict(own), "capacity": has} for own, has in rows])
+
+    def plot_peak(self) -> Any:
+        """What each device class holds at its peak, as a plotly figure."""
+        from plancast.charts.memory import peak
+
+        return peak(self)
 
     def share(self, memory: ClassMemory) -> float:
         """What a device class of these uses of what its devices offer."""
@@ -262,6 +315,21 @@ class PeakMemory(Immutable, tuple[ClassMemory, ...]):
     def _room(self, memory: ClassMemory) -> int:
         beside = memory.device - memory.allocated
         return max(0, self._source.memory_capacities[self.index(memory)] - beside)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{own.device_class} {gib(own.device)} GiB" for own in self[:_SHOWN])
+        more = f" and {len(self) - _SHOWN} more" if len(self) > _SHOWN else ""
+        return f"<PeakMemory of {shown}{more}>"
+
+    def __rich__(self) -> RenderableType:
+        from plancast.report.tables import memory_table
+
+        return memory_table(self)
+
+    def _repr_html_(self) -> str:
+        from plancast.report.html import to_html
+
+        return to_html(self.__rich__())
 
     def _index(self, device_class: str | None) -> int:
         fullest = self.fullest

@@ -11,6 +11,7 @@ from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
+from plancast.progress import Progress, following
 from plancast.question import PlanQuestion, core_of
 from plancast.randomness import Randomness
 from plancast.ranking import Ranking
@@ -124,7 +125,7 @@ def rank(
     workers: int | None = None,
     exhaustive: bool = False,
     partial: bool = False,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress = None,
     found: Callable[[str, float, float], object] | None = None,
     announce: Callable[[int, float], object] | None = None,
     **types: Unpack[Types],
@@ -152,7 +153,8 @@ def rank(
       exhaustive: simulate every plan that fits even where bounds tell.
       partial: Ctrl-C gives what was found until then (`Ranking.stopped`) instead of
         raising KeyboardInterrupt.
-      progress: called with plans done and plans in all.
+      progress: called with plans done and plans in all; by default a bar shows on a terminal or
+        in a notebook, with False nothing.
       found: called now and then with the best plan so far, its value of the objective, and what
         all that is left is at least (0: not known).
       announce: called once, after a sample of a large space, with the plans in all and about
@@ -173,26 +175,27 @@ def rank(
         raise InputError(f"`workers` is {workers}; give 1 to 1024 threads.")
     memo, wanted = _session(session, records), precision.asked(types)
     samples_per_step = arguments.batch(batch)
-    result = _core.rank(
-        model._core,
-        machine._core,
-        memo._core,
-        batch=samples_per_step or 0,
-        space=schedule_file.with_tables(arguments.word(space, "space")),
-        where=arguments.word(where, "where"),
-        objective=arguments.word(objective, "objective"),
-        top=top or 0,
-        dtype=arguments.dtype(dtype),
-        profile=arguments.word(profile, "profile"),
-        precision=wanted,
-        cuda_graphs=cuda_graphs,
-        workers=workers or 0,
-        exhaustive=exhaustive,
-        partial=partial,
-        progress=progress,
-        found=found,
-        announce=announce,
-    )
+    with following(progress, "plans") as tell:
+        result = _core.rank(
+            model._core,
+            machine._core,
+            memo._core,
+            batch=samples_per_step or 0,
+            space=schedule_file.with_tables(arguments.word(space, "space")),
+            where=arguments.word(where, "where"),
+            objective=arguments.word(objective, "objective"),
+            top=top or 0,
+            dtype=arguments.dtype(dtype),
+            profile=arguments.word(profile, "profile"),
+            precision=wanted,
+            cuda_graphs=cuda_graphs,
+            workers=workers or 0,
+            exhaustive=exhaustive,
+            partial=partial,
+            progress=tell,
+            found=found or getattr(tell, "found", None),
+            announce=announce,
+        )
     # Plans are not to keep what the ranking remembered.
     fresh = memo.fresh()
 

@@ -16,7 +16,7 @@ DEFAULT_SEED = 0
 Drawn = tuple[float, float, float, int, int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Distribution:
     """Iteration times over random iterations, seconds; equal for equal seeds."""
 
@@ -34,6 +34,9 @@ class Distribution:
     def to_dict(self) -> dict[str, Any]:
         """What `predict --json` prints under `distribution`."""
         return dict(vars(self))
+
+    def __repr__(self) -> str:
+        return f"<Distribution {self}>"
 
     def __str__(self) -> str:
         from plancast.textual import duration

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, overload
 from plancast import _core, files
 from plancast.checked import checked
 from plancast.errors import InputError
-from plancast.forecast import PARTS, Forecast
+from plancast.forecast import Forecast
+from plancast.parts import PARTS
+from plancast.plan_record import columns, plan_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,13 +115,31 @@ class Ranking:
 
     def records(self) -> list[dict[str, Any]]:
         """One flat record a plan, units in the names."""
-        return [_record(position, plan) for position, plan in enumerate(self._plans, start=1)]
+        return [{"rank": place, **plan_record(plan)} for place, plan in enumerate(self._plans, 1)]
 
     def to_frame(self) -> pd.DataFrame:
-        """A tidy table, one plan a row, units in the column names."""
+        """A tidy table, one plan a row: its knobs (`dp`, `tp`, ...) and figures, units in names."""
         import pandas as pd
 
         return pd.DataFrame.from_records(self.records(), columns=_COLUMNS)
+
+    def plot_plans(self, by: str = "tp") -> Any:
+        """Time against memory, a point for each plan, as a plotly figure.
+
+        Args:
+          by: which column of `to_frame` colours them, such as `tp`, `pp` or `recompute`.
+        """
+        from plancast.charts.plans import scatter
+
+        return scatter(self._plans, by)
+
+    def plot_breakdown(self, top: int = 10) -> Any:
+        """Where the time of the best plans goes, as a plotly figure."""
+        from plancast.charts.breakdown import breakdown
+
+        best = self._plans[: max(top, 0)]
+        names = [f"{place}. {plan.strategy}" for place, plan in enumerate(best, start=1)]
+        return breakdown(best, names, f"The best {len(best)} of {self.evaluated:,} plans")
 
     def write(self, path: str | Path) -> None:
         """Writes all plans as `.csv`, `.csv.gz` or `.parquet`."""
@@ -162,36 +182,4 @@ class Ranking:
         return f"<Ranking of {self.evaluated} plans{best}>"
 
 
-_COLUMNS = (
-    "rank",
-    "strategy",
-    "iteration_time_s",
-    "iteration_time_low_s",
-    "iteration_time_high_s",
-    "tokens_per_s_per_gpu",
-    "model_tflops_per_gpu",
-    "mfu",
-    "peak_memory_bytes",
-    "usd_per_iteration",
-    "kwh_per_iteration",
-    *(f"{part}_s" for part in PARTS),
-)
-
-
-def _record(position: int, plan: Forecast) -> dict[str, Any]:
-    fields = plan.to_dict()
-    record = {
-        "rank": position,
-        "strategy": plan.strategy,
-        "iteration_time_s": fields["iteration_time_s"],
-        "iteration_time_low_s": fields["iteration_time_interval_s"][0],
-        "iteration_time_high_s": fields["iteration_time_interval_s"][1],
-        "tokens_per_s_per_gpu": fields["tokens_per_s_per_gpu"],
-        "model_tflops_per_gpu": fields["model_tflops_per_gpu"],
-        "mfu": fields["mfu"],
-        "peak_memory_bytes": fields["peak_memory_bytes"],
-        "usd_per_iteration": fields["cost"]["usd_per_iteration"],
-        "kwh_per_iteration": fields["cost"]["kwh_per_iteration"],
-    }
-    record.update({f"{part}_s": value for part, value in fields["breakdown_s"].items()})
-    return record
+_COLUMNS = ("rank", *columns(PARTS))

@@ -52,6 +52,19 @@ NCCL_TESTS = """\
 # Avg bus bandwidth    : 0.1
 """
 
+SIMAI = """\
+HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 2 pp: 2 vpp: 1 ga: 2 all_gpus: 16 \
+checkpoints: 0 checkpoint_initiates: 0 pp_comm 4096
+3
+embedding -1 556000 ALLREDUCE 16777216 1 NONE 0 1 REDUCESCATTER 4096 100
+attention -1 1750840 ALLGATHER 50331648 875420 REDUCESCATTER 50331648 875420 NONE 0 100
+experts -1 1 ALLTOALL_EP 100663296 1 ALLTOALL_EP 100663296 1 ALLREDUCE_DP_EP 4096 100
+"""
+SIMAI_WORDS = (
+    "", "-1", "0", "1", "7", "9" * 30, "1e9", "999999999999999", "NONE", "ALLREDUCE_EP", "ALLTOALL",
+    "GATHER", "ep:", "pp:", "all_gpus:", "1048576", "checkpoints:", "\n", "x" * 300,
+)  # fmt: skip
+
 FIELDS = """\
 name: small
 layers: 2
@@ -110,6 +123,15 @@ def write_yaml(rng: random.Random, path: Path) -> None:
         path.write_bytes(mutate.binary(rng, FIELDS.encode()))
 
 
+def write_simai(rng: random.Random, path: Path) -> None:
+    """A workload of SimAI with changed words or bytes."""
+    words = (SIMAI if rng.random() < 0.9 else "MODEL\n1\n").split(" ")
+    for _ in range(rng.choice((0, 1, 3))):
+        words[rng.randrange(len(words))] = rng.choice(SIMAI_WORDS)
+    text = " ".join(words).encode()
+    path.write_bytes(mutate.binary(rng, text) if rng.random() < 0.4 else text)
+
+
 def write_nccl_tests(rng: random.Random, path: Path) -> None:
     """What all_reduce_perf prints, with changed bytes and numbers."""
     lines = NCCL_TESTS.splitlines()
@@ -154,6 +176,7 @@ WRITERS: dict[str, tuple[str, Callable[[random.Random, Path], None]]] = {
     "config": ("config.json", write_config),
     "yaml": ("small.yaml", write_yaml),
     "nccl_tests": ("all_reduce.log", write_nccl_tests),
+    "simai": ("workload.simai", write_simai),
     "torchtitan": ("train.toml", _launch_writer("llama3_405b.toml")),
     "deepspeed": ("launch_ds.json", _launch_writer("ds_zero2.json")),
     "fsdp": ("launch_fsdp.yaml", _launch_writer("accelerate_fsdp2.yaml")),
@@ -172,6 +195,16 @@ if _ONNX is not None and _ONNX.origin is not None:  # the package, not a folder 
     WRITERS["onnx"] = ("block.onnx", write_onnx)
 
 
+def attempt_simai(path: Path, *, run: bool) -> bool:
+    """A workload of SimAI is written as it was read, and runs."""
+    workload = pc.SimAiWorkload.open(path)
+    assert pc.SimAiWorkload.from_text(workload.to_text()) == workload
+    if run and workload.gpus <= 64:
+        result = workload.run(pc.Machine.preset("dgx-h100:8"))
+        assert 0 <= result.kernels_s <= result.stage_s <= result.time_s < math.inf
+    return True
+
+
 def attempt(path: Path, *, forecast: bool) -> bool:
     """Opens a file as `-m`, `-s` or `--against` does, and forecasts with models.
 
@@ -187,6 +220,8 @@ def attempt(path: Path, *, forecast: bool) -> bool:
                 log = read_log(path)
                 assert all(0 < row.time_us < math.inf and row.size_bytes > 0 for row in log.rows)
                 return True
+            if path.suffix == ".simai":
+                return attempt_simai(path, run=forecast)
             model = pc.Model.open(str(path))
             str(model)
             if forecast:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 import pytest
-from plancast.cli.progress import Bar
 
 COMPILE = ("compile", "-c", "dgx-a100-80g:1", "-s", "tp=8,mb=1", "--dump-after", "all")
 PREDICT = ("predict", "-c", "dgx-a100-80g:1", "-s", "tp=8,mb=1")
@@ -116,24 +115,27 @@ def test_a_terminal_without_unicode_still_gets_the_table(start):
 
 def test_ctrl_c_stops_in_one_line(cli, small_file, monkeypatch):
     @contextlib.contextmanager
-    def pressed(what):
-        yield Bar(lambda done, total: signal.raise_signal(signal.SIGINT))
+    def pressed(progress, what):
+        yield lambda done, total: signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("plancast.cli.progress.progress_bar", pressed)
+    monkeypatch.setattr("plancast.planning.following", pressed)
     arguments = ("rank", "-m", small_file, "-c", "dgx-a100-80g:1", "--batch", "8")
     assert cli(*arguments) == (130, "", "plancast: stopped\n")
 
 
 def test_ctrl_c_prints_what_a_ranking_has_found(cli, small_file, monkeypatch):
-    class Pressed(Bar):
+    class Pressed:
+        def __call__(self, done, total):
+            pass
+
         def found(self, strategy, value, bound):
             signal.raise_signal(signal.SIGINT)
 
     @contextlib.contextmanager
-    def pressed(what):
+    def pressed(progress, what):
         yield Pressed()
 
-    monkeypatch.setattr("plancast.cli.progress.progress_bar", pressed)
+    monkeypatch.setattr("plancast.planning.following", pressed)
     arguments = ("rank", "-m", small_file, "-c", "dgx-a100-80g:1", "--batch", "8", "--top", "1")
     code, out, err = cli(*arguments)
     # All may be over when it is pressed.

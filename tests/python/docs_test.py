@@ -1,4 +1,4 @@
-"""The Python sessions in docs/*.md show what Plancast answers today."""
+"""The Python sessions in docs show what Plancast answers today."""
 
 import doctest
 from pathlib import Path
@@ -7,7 +7,11 @@ import plancast
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = sorted(page.name for page in DOCS.glob("*.md") if ">>> " in page.read_text())
+PAGES = sorted(
+    str(page.relative_to(DOCS))
+    for page in [*DOCS.glob("*.md"), *DOCS.glob("questions/*.md")]
+    if ">>> " in page.read_text()
+)
 
 
 def test_there_are_sessions() -> None:

@@ -173,6 +173,7 @@ void BindAstra(py::module_& m) {
           },
           py::arg("files"))
       .def_property_readonly("ranks", [](const PyTraces& self) { return self.of_rank.size(); })
+      .def_property_readonly("notes", [](const PyTraces& self) { return NotesOf(self.Pointers()); })
       .def_property_readonly("nodes",
                              [](const PyTraces& self) {
                                size_t nodes = 0;

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from plancast.cli.exports import chakra, flows, launch, msccl
+from plancast.cli.exports import chakra, flows, launch, msccl, simai
 
-_FORMATS: tuple[ModuleType, ...] = (chakra, flows, launch, msccl)
+_FORMATS: tuple[ModuleType, ...] = (chakra, flows, launch, msccl, simai)
 
 
 def add_parser(commands: Any) -> None:

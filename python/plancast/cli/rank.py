@@ -64,7 +64,6 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    from plancast.cli.progress import progress_bar
     from plancast.errors import InputError
     from plancast.planning import rank
     from plancast.ranking import Ranking
@@ -81,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     # Whoever wants all plans gets all; a table needs the best alone.
     every = options.json or options.out is not None or options.report is not None
     top = options.top or (None if every else _LISTED)
-    with progress_bar("plans") as progress, interrupt.answers_first():
+    with interrupt.answers_first():
         ranking = rank(
             model,
             machine,
@@ -97,8 +96,6 @@ def run(options: argparse.Namespace) -> int:
             workers=options.workers,
             exhaustive=options.all,
             partial=True,
-            progress=progress,
-            found=progress.found,
             announce=_announce,
             **opts.types_of(options),
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plancast.clusters import timeline
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import RenderableType
 
 
@@ -111,7 +112,7 @@ class Phase:
     end: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClusterOutcome:
     """The jobs of a cluster, its links and the whole.
 
@@ -193,6 +194,18 @@ class ClusterOutcome:
             "off_by": self.off_by,
             "notes": list(self.notes),
         }
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each job, units in the column names."""
+        import pandas as pd
+
+        return pd.DataFrame.from_records([job.to_dict() for job in self.jobs])
+
+    def __repr__(self) -> str:
+        return (
+            f"<ClusterOutcome of {len(self.jobs):,} jobs on {self.gpus:,} GPUs: "
+            f"{100 * self.busy_share:.1f} % busy>"
+        )
 
     def write_trace(self, path: str | Path) -> None:
         """Writes when which job ran how fast, for Perfetto."""

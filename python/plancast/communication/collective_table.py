@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plancast import _core, arguments
 from plancast.checked import checked
@@ -69,17 +69,50 @@ class CollectiveRow:
     @property
     def busbw_gb_per_s(self) -> float:
         """The same times `bus_factor`."""
-        return self.algbw_gb_per_s * bus_factor(self.op, self.gpus)
+        return self.algbw_gb_per_s * self.bus_factor
+
+    @property
+    def bus_factor(self) -> float:
+        """Bytes on the busiest link per byte of the buffer."""
+        return bus_factor(self.op, self.gpus)
 
 
 ELEMENT_BYTES = {"float": 4, "half": 2, "bfloat16": 2, "int8": 1, "double": 8}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CollectiveTable:
     """Rows in the order of their sizes."""
 
     rows: tuple[CollectiveRow, ...]
+
+    def __iter__(self) -> Iterator[CollectiveRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> CollectiveRow:
+        return self.rows[index]
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return "<CollectiveTable of no sizes>"
+        best = max(self.rows, key=lambda row: row.busbw_gb_per_s)
+        return (
+            f"<CollectiveTable of {best.op} over {best.gpus} GPUs: {len(self)} sizes, "
+            f"at most {best.busbw_gb_per_s:.1f} GB/s of bus bandwidth>"
+        )
+
+    def plot_bandwidth(self) -> Any:
+        """Bus bandwidth by size, NCCL's own forecast beside it, as a plotly figure."""
+        from plancast.charts.bandwidth import bandwidth
+
+        return bandwidth(self)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row for each size, units in the columns' names."""
+        return self.to_pandas()
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row for each size, units in the columns' names."""
@@ -183,6 +216,15 @@ def collective(
             )
         )
     return CollectiveTable(tuple(rows))
+
+
+def collective_seconds(machine: Machine, op: str, members: Sequence[int], size: int) -> float:
+    """A collective of these devices alone on the machine, by closed form, seconds."""
+    closed = _core.collective_times(
+        machine._core, op, list(members), [size], "", "", arguments.chunk_level("closed")
+    )
+    picoseconds: int = closed[0][0]
+    return picoseconds / 1e12
 
 
 # NCCL's names of the algorithms that have closed forms.

@@ -43,6 +43,10 @@ class Topology:
         """The hosts of a machine, with `assumptions` where it says too little."""
         return cls(_core.NcclTopology.of_machine(machine._core))
 
+    def __repr__(self) -> str:
+        system = self.to_xml()
+        return f"<Topology of {self.count} hosts with {system.count('<gpu ')} GPUs each>"
+
     @property
     def count(self) -> int:
         """How many such hosts (or domains) the machine has that this was made from; else 1."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast.errors import InputError
 from plancast.frameworks.formats import FRAMEWORKS, framework_name
+from plancast.frameworks.heading import headed
 from plancast.frameworks.known import Known
 from plancast.frameworks.plan import Plan, canonical, default_layout, layout_of, layout_text, normal
 
@@ -66,7 +67,8 @@ def write_forecast(
         **run,
     }
     plan = Plan.of_short_form(canonical(text), name)
-    return FRAMEWORKS[name].write(plan, Known.of(**settings))
+    known = Known.of(**settings)
+    return headed(FRAMEWORKS[name].write(plan, known), name, forecast, known.gpus_per_host)
 
 
 def _overlap_comm(words: list[str], zero: int) -> str:

@@ -16,6 +16,7 @@ from plancast.frameworks import (
     composer,
     deepspeed,
     fsdp,
+    heading,
     megatron,
     megatron_args,
     table,
@@ -274,6 +275,7 @@ def _read_mapping(document: dict[str, Any], name: str, what: str, known: Known) 
     if name == deepspeed.NAME and accelerate_deepspeed.is_accelerate(document):
         document, gpus = accelerate_deepspeed.translate(document, what)
         known = replace(known, gpus=known.gpus or gpus)
+    document.pop(heading.KEY, None)
     readers = {
         torchtitan.NAME: torchtitan.read,
         fsdp.NAME: fsdp.read,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from plancast import _core, arguments
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.machine import Machine
+from plancast.progress import Progress, following
 from plancast.records.ingest import Ingested, files_of, ingest_file
 from plancast.records.kernel import Kernel
 
@@ -144,16 +145,18 @@ class Records:
         path: str | Path,
         *,
         date: str = "",
-        progress: Callable[[int, int], object] | None = None,
+        progress: Progress = None,
     ) -> Ingested:
         """Reads a CSV file, or the files of a folder, of measured kernels (docs/records.md).
 
         Each row enters once, however often and however interrupted. `date` is that of rows
-        without one; `progress` is called with rows done and rows in all of each file.
+        without one; `progress` is called with rows done and rows in all of each file; by
+        default a bar shows them.
         """
         total = Ingested()
         for file in files_of(Path(path)):
-            total += ingest_file(self._core, file, date=date, progress=progress)
+            with following(progress, file.name) as tell:
+                total += ingest_file(self._core, file, date=date, progress=tell)
         return total
 
     def query(

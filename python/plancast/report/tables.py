@@ -14,6 +14,7 @@ from plancast.textual import bar, count, duration, gib, percent
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
+    from plancast.memory import PeakMemory
 
 # What each part of the breakdown is, and the colour of its bar.
 PART_LABELS = {
@@ -38,7 +39,7 @@ _MOST_CLASSES = 8
 def forecast_tables(forecast: Forecast) -> RenderableType:
     """The whole answer to `predict`."""
     parts: list[RenderableType] = [headline(forecast), "", breakdown_table(forecast), ""]
-    parts.append(memory_table(forecast))
+    parts.append(memory_table(forecast.memory))
     if not forecast.fits and forecast.fit_advice:
         parts.append(Text(forecast.fit_advice, style="bold red"))
     if forecast.chosen:
@@ -115,9 +116,8 @@ def breakdown_table(forecast: Forecast) -> FittedTable:
     return table
 
 
-def memory_table(forecast: Forecast) -> FittedTable:
+def memory_table(entries: PeakMemory) -> FittedTable:
     """Peak memory by device class."""
-    entries = forecast.memory
     fullest = max(range(len(entries)), key=lambda i: entries[i].device, default=0)
     shown = set(range(len(entries)))
     if len(entries) > _MOST_CLASSES:
@@ -136,7 +136,7 @@ def memory_table(forecast: Forecast) -> FittedTable:
     for index, entry in enumerate(entries):
         if index not in shown:
             continue
-        share = forecast.memory.share(entry)
+        share = entries.share(entry)
         sizes = (
             entry.parameters,
             entry.gradients,

@@ -13,6 +13,7 @@ from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, check_nouns, predict
+from plancast.progress import Progress, following
 from plancast.session import Session
 from plancast.strategy import Strategy
 from plancast.training import amounts
@@ -64,7 +65,7 @@ def train(
     cuda_graphs: bool | str = False,
     session: Session | None = None,
     records: Records | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress = None,
     **types: Unpack[Types],
 ) -> TrainingRun:
     """Forecasts a whole training run: days, GPU-hours, dollars and kilowatt-hours.
@@ -97,7 +98,7 @@ def train(
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
       records: measured kernels to go by (docs/records.md).
-      progress: called with plans done and plans in all while `best` is searched.
+      progress: called with plans done and plans in all while `best` is searched; by default a bar.
       types: of what is stored and sent, as for `predict`.
 
     Raises:
@@ -137,7 +138,8 @@ def train(
     if size is None and accumulates:
         usual = _with_own_batch(model, machine, usual, how)
     settled = phase_rules.settle(list(phases or ()), ramp, model, total, usual)
-    runs = tuple(_forecasts(model, machine, settled, how, progress))
+    with following(progress, "plans") as tell:
+        runs = tuple(_forecasts(model, machine, settled, how, tell))
     paused = _pauses(evaluate, sum(run.steps for run in runs))
     reliability = _reliability(model, machine, runs, failures, checkpoints)
     money: Rent | str = rent_if_known(machine, price)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -13,6 +13,7 @@ from plancast.errors import InputError
 from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE
+from plancast.progress import Progress, following
 from plancast.session import Session
 from plancast.training import amounts
 from plancast.training.best_plan import NoPlanFitsError, best_plan
@@ -59,7 +60,7 @@ def size(
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
     session: Session | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress = None,
     **types: Unpack[Types],
 ) -> Sizing:
     """Finds the fewest hosts that train a model in time, of several kinds of machines.
@@ -87,7 +88,7 @@ def size(
       dtype: matmul precision.
       profile: how the framework runs.
       session: shared memo; a fresh one by default.
-      progress: called with machines done and machines in all.
+      progress: called with machines done and machines in all; by default a bar.
       types: of what is stored and sent, as for `predict`.
 
     Raises:
@@ -116,13 +117,14 @@ def size(
     names = list(machines or MACHINES)
     options = []
     trials: dict[str, _Trial] = {}
-    for number, name in enumerate(names):
-        if progress is not None:
-            progress(number, len(names))
-        trials[name] = _Trial(model, name, how, most_gpus)
-        options.append(_option(trials[name], wanted, money, confidence))
-    if progress is not None:
-        progress(len(names), len(names))
+    with following(progress, "machines") as tell:
+        for number, name in enumerate(names):
+            if tell is not None:
+                tell(number, len(names))
+            trials[name] = _Trial(model, name, how, most_gpus)
+            options.append(_option(trials[name], wanted, money, confidence))
+        if tell is not None:
+            tell(len(names), len(names))
     sizing = Sizing(
         options=tuple(sorted(options, key=lambda option: _order(option, wanted is None))),
         days=wanted,

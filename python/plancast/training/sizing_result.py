@@ -11,6 +11,7 @@ from plancast.immutable import Immutable
 from plancast.training.training_run import TrainingRun
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import RenderableType
 
 # A doubling of hosts beyond the knee makes a run less than so many times as fast.
@@ -115,6 +116,35 @@ class Sizing(Immutable):
         if option.run is None or self.days is None:
             return None
         return option.run.probability_by(self.days * 86400)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each machine, units in the column names."""
+        import pandas as pd
+
+        return pd.DataFrame.from_records([self._row(option) for option in self.options])
+
+    def _row(self, option: Option) -> dict[str, Any]:
+        run = option.run
+        low, high = (None, None) if run is None else run.interval
+        return {
+            "machine": option.machine,
+            "hosts": option.hosts,
+            "keeps": self.keeps(option),
+            "days": None if run is None else run.days,
+            "days_low": None if low is None else low / 86400,
+            "days_high": None if high is None else high / 86400,
+            "usd": None if run is None else run.usd,
+            "kwh": None if run is None else run.kwh,
+            "gpu_hours": None if run is None else run.gpu_hours,
+            "strategy": None if run is None else run.phases[0].forecast.strategy,
+            "why_not": option.why_not or None,
+        }
+
+    def plot_options(self) -> Any:
+        """Days against dollars of each machine, as a plotly figure."""
+        from plancast.charts.sizes import sizes
+
+        return sizes(self)
 
     def __rich__(self) -> RenderableType:
         from plancast.report.sizing import sizing_tables

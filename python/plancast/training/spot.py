@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -14,6 +13,7 @@ from plancast.immutable import Immutable
 from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, check_nouns
+from plancast.progress import Progress, following
 from plancast.session import Session
 from plancast.training import amounts
 from plancast.training.availability import Availability
@@ -161,7 +161,7 @@ def spot(
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
     session: Session | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress = None,
     **types: Unpack[Types],
 ) -> SpotRun:
     """Forecasts a run on hosts that are taken away and come back.
@@ -185,7 +185,7 @@ def spot(
       dtype: matmul precision.
       profile: how the framework runs.
       session: shared memo; a fresh one by default.
-      progress: called with host counts planned and in all.
+      progress: called with host counts planned and in all; by default a bar.
       types: of what is stored and sent, as for `predict`.
 
     Raises:
@@ -211,10 +211,11 @@ def spot(
          **types},
     )  # fmt: skip
     counts = sorted(set(trace.hosts), reverse=True)
-    for number, hosts in enumerate(counts):
-        planner.gear(hosts)
-        if progress is not None:
-            progress(number + 1, len(counts))
+    with following(progress, "host counts") as tell:
+        for number, hosts in enumerate(counts):
+            planner.gear(hosts)
+            if tell is not None:
+                tell(number + 1, len(counts))
     reference = planner.gear(trace.most)
     if reference is None:
         raise InputError(planner.why)

@@ -19,6 +19,7 @@ from plancast.training.slow_hosts import Slowed
 from plancast.training.spread import Spread, spread_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import RenderableType
 
 
@@ -204,6 +205,17 @@ class TrainingRun(Immutable):
             "simulated": None if self.simulated is None else asdict(self.simulated),
             "assumed": list(self.assumed),
         }
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each phase, units in the column names."""
+        import pandas as pd
+
+        rows = [self._phase(phase) for phase in self.phases]
+        for row in rows:
+            low, high = row.pop("iteration_time_interval_s")
+            row |= {"iteration_time_low_s": low, "iteration_time_high_s": high}
+            row.pop("warnings")
+        return pd.DataFrame.from_records(rows)
 
     @staticmethod
     def _phase(phase: PhaseRun) -> dict[str, Any]:

@@ -51,6 +51,73 @@ TEST(ChakraTraceTest, OtherAttributesSayNothing) {
   EXPECT_TRUE(trace->nodes[0].on_cpu);
 }
 
+chakra::Node OnCpu(chakra::Node node, const std::string& name) {
+  SetInt(node, "is_cpu_op", 1);
+  node.set_name(name);
+  return node;
+}
+
+// As PyTorch's converter writes a collective: the call on the CPU side, and its kernel.
+TEST(ChakraTraceTest, CallsOnTheCpuSideAreHostWork) {
+  EtFile file;
+  chakra::Node call = OnCpu(EtNode(1, chakra::COMM_COLL_NODE), "c10d::broadcast_");
+  call.set_duration_micros(20);
+  chakra::Node send = OnCpu(EtNode(3, chakra::COMM_SEND_NODE), "c10d::send");
+  SetInt(send, "comm_size", 8);  // to whom?
+  file.nodes = {call, EtCollective(2, chakra::BROADCAST, 64, {1}), send,
+                OnCpu(EtCollective(4, chakra::ALL_REDUCE, 64), "micro benchmark")};
+  const auto trace = ChakraTraceFrom(file, "t.et");
+  ASSERT_OK(trace);
+  EXPECT_EQ(trace->nodes[0].kind, ChakraTrace::Kind::kCompute);
+  EXPECT_TRUE(trace->nodes[0].on_cpu);
+  EXPECT_EQ(trace->nodes[0].duration_us, 20);
+  EXPECT_EQ(trace->nodes[1].kind, ChakraTrace::Kind::kCollective);
+  EXPECT_EQ(trace->nodes[2].kind, ChakraTrace::Kind::kCompute);
+  // One that says everything is what it says.
+  EXPECT_EQ(trace->nodes[3].kind, ChakraTrace::Kind::kCollective);
+  EXPECT_EQ(trace->liberties.calls, 2);
+  EXPECT_THAT(NotesOf({&*trace, &*trace}),
+              ElementsAre(HasSubstr("4 communications on the CPU side")));
+}
+
+TEST(ChakraTraceTest, ControlEdgesToNoNodeOrToItselfAreLeftOut) {
+  EtFile file;
+  file.nodes = {EtKernel(1, 1), EtKernel(2, 1, {1})};
+  file.nodes[0].add_ctrl_deps(1);
+  file.nodes[1].add_ctrl_deps(77);
+  file.nodes[1].add_ctrl_deps(1);
+  const auto trace = ChakraTraceFrom(file, "t.et");
+  ASSERT_OK(trace);
+  EXPECT_THAT(trace->nodes[0].deps, ElementsAre());
+  EXPECT_THAT(trace->nodes[1].deps, ElementsAre(0));
+  EXPECT_EQ(trace->liberties.control_edges, 2);
+  EXPECT_THAT(NotesOf({&*trace}), ElementsAre(HasSubstr("2 control edges")));
+}
+
+TEST(ChakraTraceTest, ACollectiveWithoutATypeIsWhatItsNameSays) {
+  const std::pair<const char*, chakra::CollectiveCommType> names[] = {
+      {"ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)", chakra::BROADCAST},
+      {"ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", chakra::REDUCE_SCATTER},
+      {"nccl:all_reduce", chakra::ALL_REDUCE},
+      {"nccl:_all_gather_base", chakra::ALL_GATHER},
+      {"c10d::alltoall_base_", chakra::ALL_TO_ALL},
+  };
+  for (const auto& [name, type] : names) {
+    EtFile file;
+    chakra::Node node = EtNode(1, chakra::COMM_COLL_NODE);
+    node.set_name(name);
+    SetInt(node, "comm_size", 64);
+    file.nodes = {node};
+    const auto trace = ChakraTraceFrom(file, "t.et");
+    ASSERT_OK(trace) << name;
+    EXPECT_EQ(trace->nodes[0].collective, type) << name;
+    EXPECT_EQ(trace->liberties.named, 1);
+  }
+  chakra::Node unknown = EtNode(1, chakra::COMM_COLL_NODE);
+  SetInt(unknown, "comm_size", 64);
+  EXPECT_THAT(ErrorOf({unknown}), HasSubstr("`comm_type` -1"));
+}
+
 TEST(ChakraTraceTest, ErrorsNameTheNode) {
   EXPECT_THAT(ErrorOf({EtKernel(1, 1), EtKernel(1, 1)}), HasSubstr("node 1 (`node`) has an id"));
   EXPECT_THAT(ErrorOf({EtKernel(1, 1, {5})}),

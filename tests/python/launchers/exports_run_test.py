@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import plancast as pc
 import pytest
+from plancast.textual import duration
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +112,7 @@ def test_accelerate_gets_the_number_of_machines(written):
     lines = written("fsdp", "llama3-8b", "zero=3,mb=1,recompute=full", profile="fsdp")
     assert "num_processes: 16" in lines
     assert "num_machines: 2" in lines
-    assert "--machine_rank RANK --main_process_ip HOST" in lines[0]
+    assert "--machine_rank RANK --main_process_ip HOST" in lines[2]
 
 
 @pytest.mark.parametrize(
@@ -124,3 +127,42 @@ def test_accelerate_gets_the_number_of_machines(written):
 )
 def test_a_variable_may_be_set_from_itself(script, gpus):
     assert pc.launchers.read(script, "megatron-core").gpus == gpus
+
+
+@pytest.mark.parametrize(
+    ("framework", "command"),
+    [
+        ("megatron-core", "torchrun --nnodes 2 --nproc-per-node 8 "),
+        ("torchtitan", "torchrun --nnodes 2 --nproc-per-node 8 "),
+        ("fsdp", "accelerate launch "),
+        ("composer", "composer -n 8 --world_size 16 "),
+        ("deepspeed", "deepspeed --num_nodes 2 --hostfile HOSTS --num_gpus 8 "),
+    ],
+)
+def test_a_file_begins_with_its_forecast_and_its_command(framework, command):
+    forecast = pc.predict(
+        pc.Model.preset("llama3-8b", seq=2048),
+        pc.Machine.preset("dgx-h100:2"),
+        "zero=1,mb=1" if framework == "megatron-core" else "zero=3,mb=1,recompute=full",
+        batch=32,
+        profile=framework,
+    )
+    text = forecast.launch_config(framework)
+    if framework == "deepspeed":
+        head = json.loads(text)["_comment"]
+    else:
+        head = [line.removeprefix("# ") for line in text.splitlines()[:3]]
+    assert head[0].startswith("llama3-8b on 16 GPUs of dgx-h100, ")
+    assert head[1].startswith(f"forecast: {duration(forecast.iteration_time)} a step")
+    assert head[2].startswith(command)
+    # What is said above changes nothing of what is read below.
+    launch = pc.launchers.read(text, framework)
+    assert (launch.batch or 32, launch.gpus or 16) == (32, 16)
+    assert not any("_comment" in note for note in launch.notes)
+
+
+def test_a_name_writes_no_lines_of_its_own(written):
+    model = pc.Model.from_config(
+        name="a\nrm -rf b", layers=4, hidden=512, heads=8, ffn=2048, vocab=1000, seq=256
+    )
+    assert "rm -rf b" not in written("megatron-core", model)

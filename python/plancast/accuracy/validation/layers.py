@@ -11,11 +11,12 @@ from typing import Any
 from plancast.accuracy.table import Cells, Table
 from plancast.accuracy.validation.software import profile_for
 from plancast.errors import InputError
-from plancast.forecast import Forecast, Slice
+from plancast.forecast import Forecast
 from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import predict
 from plancast.session import Session
+from plancast.slices import Slice
 
 # Column that tells such a file.
 COLUMN = "layer_forward_ms"

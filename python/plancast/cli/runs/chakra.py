@@ -108,6 +108,7 @@ def _as_astra(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict[s
         "trace": options.what,
         "groups": _groups_file(options),
         "nodes": traces.nodes,
+        "notes": traces.notes,
         "time_s": max(run.finish_ns) / 1e9,
         "finish_min_ns": min(run.finish_ns),
         "finish_max_ns": max(run.finish_ns),
@@ -149,6 +150,7 @@ def _on_machine(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict
         "groups": _groups_file(options),
         "machine": machine.name,
         "nodes": traces.nodes,
+        "notes": traces.notes,
         "time_s": run.time_s,
         "ranks": ranks,
         "communications": comms,
@@ -174,3 +176,5 @@ def _print(result: dict[str, Any], most: int = 16) -> None:
             f"{row['mean_s'] * 1e6:,.3f} us each, {row['algorithm']} {row['protocol']}"
         )
     print(f"time {result['time_s'] * 1e6:,.3f} us")
+    for note in result["notes"]:
+        print(f"note: {note}")
