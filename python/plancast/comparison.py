@@ -16,6 +16,8 @@ from plancast.uncertainty import NINETY_FIVE_PERCENT, difference_scale, faster_p
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from plancast.explaining.difference import Cause
+
 # Parts of the breakdown in words.
 WORDS = {
     "compute": "kernels",
@@ -57,6 +59,8 @@ class Difference:
     reason: str
     interval: tuple[float, float]
     extrapolated: tuple[float, float] = (0.0, 0.0)
+    # Every cause with a sentence, which sum to `seconds` (Forecast.explain); none between jobs.
+    causes: tuple[Cause, ...] = ()
 
 
 class Comparison:
@@ -103,6 +107,7 @@ class Comparison:
                     "faster_probability": d.faster_probability,
                     "extrapolated": list(d.extrapolated),
                     "reason": d.reason,
+                    "causes": [cause.to_dict() for cause in d.causes],
                 }
                 for d in self.differences
             ],
@@ -146,7 +151,16 @@ def difference(base: Forecast, other: Forecast) -> Difference:
         _reason(seconds, relative, parts),
         (seconds - slack, seconds + slack),
         extrapolated,
+        _causes(base, other),
     )
+
+
+def _causes(base: Forecast, other: Forecast) -> tuple[Cause, ...]:
+    from plancast.question import PlanQuestion
+
+    if not all(isinstance(f._question, PlanQuestion) for f in (base, other)):
+        return ()
+    return other.explain(versus=base).causes
 
 
 def _unshared(mine: Forecast, theirs: Forecast) -> float:

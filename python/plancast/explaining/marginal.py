@@ -1,0 +1,245 @@
+"""What a little more or less of a resource is worth, by predicting again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from plancast.comparison import WORDS
+from plancast.errors import InputError
+from plancast.explaining.work import Stage, question_of
+from plancast.forecast import Forecast
+from plancast.machine import Machine
+from plancast.question import PlanQuestion
+from plancast.textual import duration
+
+if TYPE_CHECKING:
+    from plancast import _core
+
+_COMPUTING = ("gemm", "attention", "convolution")
+_MOVING = ("memory", "optimizer")
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """A resource with more or less of it, and what that does to the iteration, seconds.
+
+    `change` is relative (0.1: 10 % more); `per_ten_percent` is `seconds` for a change of 10 % in
+    the same direction, where `change` is another. `seconds` None: no answer, and `remark` says
+    why. `anomaly` says why more of it takes longer, or less of it less.
+    """
+
+    resource: str
+    change: float
+    seconds: float | None
+    per_ten_percent: float | None = None
+    plan: str = ""  # that uses it, where it is another
+    remark: str = ""
+    anomaly: str = ""
+
+
+def marginals(forecast: Forecast, stages: Sequence[Stage]) -> Iterator[Marginal]:
+    """FLOP/s, memory bandwidth, links, host, memory and GPUs, each with more and with less."""
+    items = [item for stage in stages for item in stage.items]
+    families = {item.kind for item in items if item.is_kernel}
+    changes = {
+        "FLOP/s": [f"kernel:{family}" for family in _COMPUTING if family in families],
+        "memory bandwidth": [f"kernel:{family}" for family in _MOVING if family in families],
+    }
+    for link in sorted({item.link for item in items if item.link}):
+        changes[f"{link} bandwidth"] = [link]
+    changes["host"] = ["launch"]
+    for resource, targets in changes.items():
+        for change in (0.1, -0.1):
+            if targets:
+                yield _rate(forecast, resource, targets, change)
+    yield from _memory(forecast)
+    yield from _gpus(forecast)
+
+
+def _rate(forecast: Forecast, resource: str, targets: Sequence[str], change: float) -> Marginal:
+    """By a what-if that makes kernels, links or launches faster or slower."""
+    question = question_of(forecast)
+    times = f"{1 + change:.12g}x"
+    changes = ",".join(f"{target}={times}" for target in targets)
+    what_if = ",".join(filter(None, (question.what_if, changes)))
+    try:
+        core = replace(question, what_if=what_if, timeline=False, randomness=None).answer()
+    except InputError as error:
+        return Marginal(resource, change, None, remark=str(error))
+    seconds = core.iteration_time_s - forecast.iteration_time
+    anomaly = _anomaly(core, forecast) if seconds * change > 0 else ""
+    return Marginal(resource, change, seconds, seconds, anomaly=anomaly)
+
+
+def _anomaly(core: _core.Forecast, forecast: Forecast) -> str:
+    """What grows although something is faster, or shrinks although it is slower: what the
+    simulation notes, else the parts of the time that do."""
+    known = set(forecast.notes)
+    own = [note for note in core.notes if note not in known]
+    if own:
+        return own[0]
+    before, slower = forecast.breakdown(), core.iteration_time_s > forecast.iteration_time
+    moved = {
+        part: after - before[part]
+        for part, after in zip(before, core.breakdown_s(), strict=True)
+        if (after > before[part]) == slower and after != before[part]
+    }
+    named = sorted(moved, key=lambda part: -abs(moved[part]))[:2]
+    parts = " and ".join(f"{WORDS[part]} by {duration(abs(moved[part]))}" for part in named)
+    return f"{parts} {'longer' if slower else 'shorter'}, since tasks meet at other times"
+
+
+def _memory(forecast: Forecast) -> Iterator[Marginal]:
+    """By the best plan of a small neighbourhood that each size of memory permits."""
+    try:
+        plans = _neighbours(forecast)
+    except InputError as error:
+        yield Marginal("memory", 0.1, None, remark=str(error))
+        return
+    capacity = forecast.memory_capacity
+    now = _best([*plans, forecast], capacity) or forecast
+    own = ""
+    if now is not forecast and now.iteration_time < forecast.iteration_time:
+        saved = duration(forecast.iteration_time - now.iteration_time)
+        own = f"against {now.strategy}, which is {saved} faster and fits as it is"
+    for change in (0.1, -0.1):
+        best = _best([*plans, forecast], (1 + change) * capacity)
+        if best is None:
+            yield Marginal("memory", change, None, remark="no plan near it fits")
+            continue
+        seconds = best.iteration_time - now.iteration_time
+        plan = best.strategy if best.strategy != now.strategy else ""
+        yield Marginal("memory", change, seconds, seconds, plan, own or _same(plan, best))
+
+
+def _same(plan: str, best: Forecast) -> str:
+    return "" if plan else f"the best plan near it stays {best.strategy}"
+
+
+def _best(plans: Sequence[Forecast], capacity: float) -> Forecast | None:
+    """The fastest that fits into so much memory; None: none does."""
+    fitting = [plan for plan in plans if plan.peak_memory <= capacity]
+    return min(fitting, key=lambda plan: plan.iteration_time, default=None)
+
+
+def neighbourhood(forecast: Forecast) -> str:
+    """The space of plans near it: the same but for recomputation, micro-batches and ZeRO."""
+    question = question_of(forecast)
+    if question.what_if or not _is_short(question):
+        raise InputError("only plans in a short form have neighbours")
+    own, chosen = _short_fields(forecast.strategy), forecast.chosen
+    size, stage = int(chosen.get("mb", "1")), int(chosen.get("zero", "0"))
+    recompute = dict.fromkeys(["none", "selective", "full", own.get("recompute", "none")])
+    fields = {
+        "tp": chosen.get("tp", "1"),
+        "pp": chosen.get("pp", "1"),
+        "vpp": chosen.get("vpp", "1"),
+        "mb": "|".join(map(str, sorted({max(1, size // 2), size, 2 * size}))),
+        "recompute": "|".join(recompute),
+        "zero": "|".join(str(z) for z in range(4) if abs(z - stage) < 2),
+    }
+    for key in ("cp", "cp_type", "ep"):
+        if chosen.get(key, "1") != "1":
+            fields[key] = chosen[key]
+    if int(fields["tp"]) > 1:
+        fields["sp"] = "1" if "sp" in own else "0"
+    known = {*fields, "dp", "accum", "sp", "layout"}
+    fields |= {key: value for key, value in own.items() if key not in known}
+    return ",".join(f"{key}={value}" for key, value in fields.items())
+
+
+def _neighbours(forecast: Forecast) -> Sequence[Forecast]:
+    """All plans of the neighbourhood that fit into a tenth more memory."""
+    from plancast.planning import rank
+
+    question = question_of(forecast)
+    return rank(
+        question.model,
+        _with_memory(question.machine, 0.1),
+        batch=forecast.global_batch,
+        space=neighbourhood(forecast),
+        dtype=question.dtype,
+        profile=question.profile,
+        cuda_graphs=question.cuda_graphs,
+        session=question.session.fresh(),
+        workers=1,
+        **question.precision,  # type: ignore[arg-type]
+    )[:]
+
+
+def _with_memory(machine: Machine, change: float) -> Machine:
+    if len(machine.sections) > 1:
+        raise InputError("the machine has GPUs of several kinds; change the memory of one of them")
+    fields = machine.to_dict()
+    gpu = dict(fields["gpu"])
+    for name in ("memory_gb", "usable_gb"):
+        if gpu.get(name):
+            gpu[name] = gpu[name] * (1 + change)
+    return Machine.from_dict({**fields, "gpu": gpu})
+
+
+def _gpus(forecast: Forecast) -> Iterator[Marginal]:
+    """By the same plan on the next numbers of hosts that it can run on at the same batch."""
+    question = question_of(forecast)
+    machine, hosts = question.machine, question.machine.hosts
+    if len(machine.sections) > 1 or not _is_short(question):
+        why = "on hosts of several kinds" if len(machine.sections) > 1 else "as a tree"
+        yield Marginal("GPUs", 0.1, None, remark=f"a plan {why} is for its number of hosts")
+        return
+    fields = _short_fields(forecast.strategy)
+    plan = ",".join(
+        key if value == "1" and key == "sp" else f"{key}={value}"
+        for key, value in fields.items()
+        if key not in ("dp", "accum", "layout")
+    )
+    more = range(hosts + 1, 2 * hosts + 1)
+    fewer = range(hosts - 1, max(0, hosts // 2 - 1), -1)
+    for direction, sizes in ((0.1, more), (-0.1, fewer)):
+        found = _first(question, plan, sizes)
+        if found is None:
+            near = f"{sizes[0]} to {sizes[-1]}" if len(sizes) else "fewer"
+            remark = f"no {near} hosts can run this plan at this batch"
+            yield Marginal("GPUs", direction, None, remark=remark)
+            continue
+        size, core = found
+        ratio, seconds = size / hosts, core.iteration_time_s - forecast.iteration_time
+        speed = math.log(core.iteration_time_s / forecast.iteration_time) / math.log(ratio)
+        tenth = forecast.iteration_time * ((1 + direction) ** speed - 1)
+        remark = f"{size} hosts instead of {hosts}" + ("" if core.fits else ", where it does not fit")
+        yield Marginal("GPUs", ratio - 1, seconds, tenth, remark=remark)
+
+
+def _first(
+    question: PlanQuestion, plan: str, sizes: Sequence[int]
+) -> tuple[int, _core.Forecast] | None:
+    """The first number of hosts that the plan can run on, with its forecast."""
+    fields = question.machine.to_dict()
+    for hosts in sizes:
+        try:
+            machine = Machine.from_dict({**fields, "hosts": hosts})
+            asked = replace(
+                question, machine=machine, strategy=plan, timeline=False, randomness=None
+            )
+            return hosts, asked.answer()
+        except InputError:
+            continue
+    return None
+
+
+def _is_short(question: PlanQuestion) -> bool:
+    strategy = question.strategy
+    if isinstance(strategy, str):
+        return True
+    tree = strategy.to_dict()
+    return not tree.get("nodes") and "stages" not in tree
+
+
+def _short_fields(text: str) -> dict[str, str]:
+    fields = {}
+    for word in filter(None, text.split(",")):
+        key, equals, value = word.partition("=")
+        fields[key] = value if equals else "1"
+    return fields
