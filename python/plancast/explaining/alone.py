@@ -13,6 +13,7 @@ from plancast.explaining.marginal import Marginal, marginals
 from plancast.explaining.work import Item, Stage, question_of
 from plancast.explaining.words import COLLECTIVES, FAMILIES
 from plancast.forecast import Forecast
+from plancast.textual import percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -169,7 +170,7 @@ def _rate_words(kernels: Sequence[Item], peak: float) -> str:
     if not ps:
         return ""
     rate = flops / ps * 1e12
-    share = f", {rate / peak:.0%} of peak" if peak else ""
+    share = f", {percent(rate / peak, 0)} of peak" if peak else ""
     return f"products at {rate / 1e12:.0f} TFLOP/s{share}"
 
 

@@ -100,23 +100,21 @@ def _memory(forecast: Forecast) -> Iterator[Marginal]:
         yield Marginal("memory", 0.1, None, remark=str(error))
         return
     capacity = forecast.memory_capacity
-    now = _best([*plans, forecast], capacity) or forecast
+    now = _best([forecast, *plans], capacity) or forecast
     own = ""
-    if now is not forecast and now.iteration_time < forecast.iteration_time:
-        saved = duration(forecast.iteration_time - now.iteration_time)
-        own = f"against {now.strategy}, which is {saved} faster and fits as it is"
+    if now is not forecast:
+        saved = forecast.iteration_time - now.iteration_time
+        word = f"which is {duration(saved)} faster and fits" if saved > 0 else "which fits"
+        own = f"against {now.strategy}, {word} as it is"
     for change in (0.1, -0.1):
-        best = _best([*plans, forecast], (1 + change) * capacity)
+        best = _best([forecast, *plans], (1 + change) * capacity)
         if best is None:
             yield Marginal("memory", change, None, remark="no plan near it fits")
             continue
         seconds = best.iteration_time - now.iteration_time
-        plan = best.strategy if best.strategy != now.strategy else ""
-        yield Marginal("memory", change, seconds, seconds, plan, own or _same(plan, best))
-
-
-def _same(plan: str, best: Forecast) -> str:
-    return "" if plan else f"the best plan near it stays {best.strategy}"
+        plan = best.strategy if best is not now else ""
+        same = "" if plan else "the best plan near it stays the same"
+        yield Marginal("memory", change, seconds, seconds, plan, own or same)
 
 
 def _best(plans: Sequence[Forecast], capacity: float) -> Forecast | None:
@@ -208,7 +206,9 @@ def _gpus(forecast: Forecast) -> Iterator[Marginal]:
         ratio, seconds = size / hosts, core.iteration_time_s - forecast.iteration_time
         speed = math.log(core.iteration_time_s / forecast.iteration_time) / math.log(ratio)
         tenth = forecast.iteration_time * ((1 + direction) ** speed - 1)
-        remark = f"{size} hosts instead of {hosts}" + ("" if core.fits else ", where it does not fit")
+        unit = "host" if size == 1 else "hosts"
+        unfit = "" if core.fits else ", where it does not fit"
+        remark = f"{size} {unit} instead of {hosts}{unfit}"
         yield Marginal("GPUs", ratio - 1, seconds, tenth, remark=remark)
 
 

@@ -152,7 +152,8 @@ def _size(part: str, a: Entry, b: Entry) -> str:
     x, y = (duration(float(entry.value) / 1e12) for entry in (a, b))
     if part == "launch":
         n, m = (count(entry.facts["launches"]) for entry in (a, b))
-        return f"the host is waited for {x} instead of {y} ({n} kernels a GPU instead of {m})"
+        kernels = f"{n} kernels a GPU" + (f" instead of {m}" if n != m else "")
+        return f"the host is waited for {x} instead of {y} ({kernels})"
     if part == "straggler":
         return f"slower peers are waited for {x} instead of {y}"
     if part == "bubble":

@@ -60,7 +60,8 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
         parts.append(Text.assemble((f"{_letter(i)} against A: ", "bold"), d.reason))
         parts.append(WrappedText(_sureness(d, _letter(i)), indent=3, style="dim"))
         if d.causes:
-            parts.append(cause_lines(d.causes, round(d.seconds * 1e12)))
+            total = sum(cause.picoseconds for cause in d.causes)
+            parts.append(cause_lines(d.causes, total, most=5))
     if not _shared("batch", settings):
         parts.append(
             Text("note: the global batches differ, so the steps are not of equal work", style="dim")

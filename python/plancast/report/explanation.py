@@ -9,7 +9,7 @@ from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
 from plancast.report.remarks import place, said, setting
-from plancast.textual import duration, gpus, percent
+from plancast.textual import duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,14 +69,14 @@ def difference_tables(difference: ExplainedDifference) -> RenderableType:
     return Group(*parts)
 
 
-def cause_lines(causes: Sequence[Cause], total_ps: int) -> FittedTable:
+def cause_lines(causes: Sequence[Cause], total_ps: int, *, most: int = 8) -> FittedTable:
     """A line a cause that matters, and one for all others; the column sums to the difference."""
     from plancast.explaining.difference import leading
 
     table = FittedTable(plain=True)
     table.numbers("")
     table.words("", least=40)
-    shown = leading(causes, total_ps)
+    shown = leading(causes, total_ps, most=most)
     for cause in shown:
         style = "red" if cause.picoseconds > 0 else "green"
         table.row(Text(signed(cause.seconds), style=style), cause.sentence)
@@ -123,9 +123,15 @@ def _stages_table(stages: Sequence[StageBinding], total: float) -> FittedTable:
     if len(stages) > _MOST_STAGES:
         shown = [*stages[: _MOST_STAGES - 1], stages[-1]]
     skipped = len(stages) - len(shown)
-    caption = f"{skipped} more stages between them; --json lists all" if skipped else ""
-    table = FittedTable(title="What binds each stage (% of the iteration)", caption=caption)
-    table.words("devices", least=8)
+    notes = [f"{skipped} more stages between them; --json lists all"] if skipped else []
+    alike = len({stage.words for stage in stages}) == 1
+    if alike and stages and stages[0].words:
+        notes.append(stages[0].words)
+    table = FittedTable(
+        title="What binds each stage (% of the iteration)", caption="\n".join(notes)
+    )
+    table.words("stage", least=7)
+    table.numbers("GPUs", leaves=3)
     table.words("bound by", least=9, style="bold")
     table.numbers("GEMM")
     table.numbers("attention", leaves=4)
@@ -134,7 +140,8 @@ def _stages_table(stages: Sequence[StageBinding], total: float) -> FittedTable:
     table.numbers("comm")
     table.numbers("bubble")
     table.numbers("host", leaves=1)
-    table.words("at", least=12, leaves=3, style="dim")
+    if not alike:
+        table.words("at", least=12, leaves=3, style="dim")
     for stage in shown:
         exposed = sum(s for name, s in stage.seconds.items() if name.startswith("exposed_"))
         cells = {
@@ -142,8 +149,8 @@ def _stages_table(stages: Sequence[StageBinding], total: float) -> FittedTable:
         }
         order = [*list(cells.values())[:4], exposed, *list(cells.values())[4:]]
         shares = [percent(seconds / total) if seconds > 0 else "" for seconds in order]
-        devices = f"{stage.stage}, {gpus(stage.devices)}"
-        table.row(devices, stage.binding, *shares, stage.words)
+        words = [] if alike else [stage.words]
+        table.row(stage.stage, f"{stage.devices:,}", stage.binding, *shares, *words)
     return table
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _WIDTH, _ROW, _TOP = 960, 40, 40
 _LEFT, _RIGHT = 24, 24
+# So that lines do not cross words.
+_HALO = ' stroke="#fff" stroke-width="3" paint-order="stroke"'
 # Fills that differ in lightness as well, so that they tell in grey.
 _PLAN, _MORE, _LESS, _REST = "#1f4e79", "#e07a5f", "#8cc5a2", "#bbbbbb"
 
@@ -55,7 +57,7 @@ def waterfall_svg(difference: ExplainedDifference, *, standalone: bool = False) 
         y = _TOP + _ROW * index
         left, right = sorted((x_of(begin), x_of(stop)))
         plan = ' font-weight="bold"' if fill == _PLAN else ""
-        parts.append(f'<text x="{_LEFT}" y="{y + 14}"{plan}>{html(_cut(text))}</text>')
+        parts.append(f'<text x="{_LEFT}" y="{y + 14}"{plan}{_HALO}>{html(_cut(text))}</text>')
         parts.append(
             f'<rect x="{left:.1f}" y="{y + 19}" width="{max(right - left, 1):.1f}" height="13" '
             f'fill="{fill}"><title>{html(text)}</title></rect>'
