@@ -10,31 +10,14 @@ from plancast import arguments
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
+from plancast.parts import WORDS
 from plancast.textual import change, duration
 from plancast.uncertainty import NINETY_FIVE_PERCENT, difference_scale, faster_probability
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from plancast.explaining.difference import Cause
-
-# Parts of the breakdown in words.
-WORDS = {
-    "compute": "kernels",
-    "recompute": "recomputation",
-    "exposed_tp": "exposed tensor-parallel communication",
-    "exposed_dp": "exposed data-parallel communication",
-    "exposed_pp": "exposed pipeline messages",
-    "exposed_cp": "exposed context-parallel communication",
-    "exposed_ep": "exposed expert-parallel communication",
-    "exposed_offload": "exposed offload copies",
-    "bubble": "pipeline bubble",
-    "straggler": "waiting for slower peers",
-    "launch": "waiting for the host",
-    "optimizer": "optimizer step",
-    "other": "everything else",
-}
-
+    from plancast.explaining.causes import Cause
 
 # With more of a path priced from other hardware, no probability is told.
 _MOST_EXTRAPOLATED = 0.5

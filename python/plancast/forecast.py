@@ -15,6 +15,7 @@ from plancast.errors import InputError
 from plancast.fullness import fullness
 from plancast.immutable import Immutable
 from plancast.memory import PeakMemory
+from plancast.parts import PARTS
 from plancast.question import Facts, Question
 from plancast.randomness import Distribution
 
@@ -24,24 +25,6 @@ if TYPE_CHECKING:
     from plancast.explaining.alone import Explanation
     from plancast.explaining.difference import ExplainedDifference
     from plancast.strategy import Strategy
-
-# The parts of the iteration time, in the order of reports.
-PARTS = (
-    "compute",
-    "recompute",
-    "exposed_tp",
-    "exposed_dp",
-    "exposed_pp",
-    "exposed_cp",
-    "exposed_ep",
-    "exposed_offload",
-    "bubble",
-    "straggler",
-    "launch",
-    "optimizer",
-    "other",
-)
-
 
 # Slices that are made without a pause.
 _AT_ONCE = 1024

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, overload
 from plancast import _core, files
 from plancast.checked import checked
 from plancast.errors import InputError
-from plancast.forecast import PARTS, Forecast
+from plancast.forecast import Forecast
+from plancast.parts import PARTS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -93,7 +93,7 @@ def test_rank(cli, small_file):
     value = cli.json(
         "rank", "-m", small_file, "-c", MACHINE, "--batch", "16", "--space", "tp=1|2,mb=1|2"
     )
-    assert set(value) == {"plans", "evaluated", "space", "excluded", "seconds", "nearest"}
+    assert set(value) == {"plans", "evaluated", "space", "excluded", "seconds", "nearest", "ties"}
     times = [plan["iteration_time_s"] for plan in value["plans"]]
     assert times == sorted(times)
     assert value["evaluated"] == len(times) > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from fractions import Fraction
+from itertools import pairwise
 
 import plancast as pc
 import pytest
@@ -49,9 +50,7 @@ def forecasts(session: pc.Session, small: pc.Model) -> list[pc.Forecast]:
     for machine, strategy, profile, dtype in plans(7, 14):
         on = pc.Machine.preset(machine)
         made.append(
-            pc.predict(
-                small, on, strategy, batch=64, profile=profile, dtype=dtype, session=session
-            )
+            pc.predict(small, on, strategy, batch=64, profile=profile, dtype=dtype, session=session)
         )
     return made
 
@@ -79,7 +78,7 @@ def test_causes_sum_to_the_difference_to_the_picosecond(forecasts: list[pc.Forec
 
 
 def test_swapping_both_plans_changes_signs_alone(forecasts: list[pc.Forecast]) -> None:
-    for a, b in zip(forecasts, forecasts[1:], strict=False):
+    for a, b in pairwise(forecasts):
         there = {(c.part, c.kind, c.why): c.picoseconds for c in a.explain(versus=b).causes}
         back = {(c.part, c.kind, c.why): -c.picoseconds for c in b.explain(versus=a).causes}
         assert there == back
@@ -193,9 +192,7 @@ def test_a_what_if_is_explained_as_one(session: pc.Session, small: pc.Model) -> 
 
 
 def test_jobs_beside_others_are_refused(small: pc.Model) -> None:
-    job = pc.TrainingJob(
-        name="a", model=small, strategy="tp=8,mb=1", placement="gpus 0-7", batch=8
-    )
+    job = pc.TrainingJob(name="a", model=small, strategy="tp=8,mb=1", placement="gpus 0-7", batch=8)
     (row,) = pc.predict_jobs([job], pc.Machine.preset("dgx-h100:1"))
     with pytest.raises(pc.InputError, match="job beside others"):
         row.forecast.explain()

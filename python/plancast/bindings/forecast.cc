@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kPicosecond = ToSeconds(1);
 
-// The parts in the order of plancast.forecast.PARTS.
+// The parts in the order of plancast.parts.PARTS.
 using Parts = std::array<double, 13>;
 
 // Picoseconds.

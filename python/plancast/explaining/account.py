@@ -84,9 +84,7 @@ def _entries(
     return {(part, ""): Entry(value, facts={"launches": float(launches)})}
 
 
-def _kernels(
-    part: str, value: Fraction, stages: Sequence[Stage]
-) -> dict[tuple[str, str], Entry]:
+def _kernels(part: str, value: Fraction, stages: Sequence[Stage]) -> dict[tuple[str, str], Entry]:
     """By family, as they take alone, and how much longer they take beside communication."""
     entries: dict[tuple[str, str], Entry] = {}
     families = sorted({i.kind for s in stages for i in s.items if i.part == part and i.is_kernel})
@@ -94,7 +92,7 @@ def _kernels(
     for family in families:
         own = _own(part, family)
         ps, count = _sum(stages, own(lambda i: i.ps)), _sum(stages, own(lambda i: i.count))
-        amount = _sum(stages, own(lambda i: i.flops if family in _BY_FLOPS else i.bytes))
+        amount = _sum(stages, own(lambda i: i.flops if i.kind in _BY_FLOPS else i.bytes))
         factors = {"amount": amount, "rate": ps / amount} if amount else {}
         facts = {"amount": float(amount), "count": float(count), "ps": float(ps)}
         entries[part, family] = Entry(ps, factors, facts)

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from plancast import _core
 from plancast.explaining.account import Account
 from plancast.explaining.marginal import Marginal, marginals
-from plancast.explaining.work import Item, Stage, question_of
 from plancast.explaining.words import COLLECTIVES, FAMILIES
-from plancast.forecast import Forecast
+from plancast.explaining.work import Item, Stage, question_of
+from plancast.parts import PARTS
 from plancast.textual import percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from plancast.forecast import Forecast
 
 # The bubble: no what-if takes it away; it is taken from the breakdown.
 BUBBLE = "bubble"
@@ -199,9 +201,7 @@ def _bottlenecks(forecast: Forecast, account: Account) -> list[Bottleneck]:
     now, found = time(_State()), []
     for change, name in candidates.items():
         without = _State().and_(change)
-        found.append(
-            Bottleneck(name, change, time(without), now - time(without), change != BUBBLE)
-        )
+        found.append(Bottleneck(name, change, time(without), now - time(without), change != BUBBLE))
     found.sort(key=lambda b: (-b.saves, b.name))
     first = found[:1]
     if not first or len(candidates) < 2:
@@ -249,8 +249,6 @@ def _time(forecast: Forecast, account: Account, state: _State) -> float:
 
 
 def _busy(parts: Sequence[int]) -> int:
-    from plancast.forecast import PARTS
-
     return sum(parts) - parts[PARTS.index("bubble")] - parts[PARTS.index("straggler")]
 
 

@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from plancast.explaining import words
 from plancast.explaining.account import Account, Entry, mean
+from plancast.explaining.causes import Cause
 from plancast.explaining.split import shares, whole
-from plancast.forecast import Forecast
 from plancast.textual import change, duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from plancast.explaining.work import Stage
+    from plancast.forecast import Forecast
+
 # (part, kind, why)
 Key = tuple[str, str, str]
 _SOFTWARE: Key = ("software", "", "level")
-
-
-@dataclass(frozen=True)
-class Cause:
-    """Time that one plan takes more than another (negative: less), for one reason.
-
-    `part` is one of the breakdown's, or `software`; `kind` a family of kernels; `why` what differs
-    (`amount`, `rate`, `exposure`, `stages`, ...; `unknown`: not attributed).
-    """
-
-    part: str
-    kind: str
-    why: str
-    picoseconds: int
-    sentence: str
-
-    @property
-    def seconds(self) -> float:
-        """The same in seconds."""
-        return self.picoseconds / 1e12
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields of `--json`."""
-        return {
-            "part": self.part, "kind": self.kind, "why": self.why, "sentence": self.sentence,
-            "picoseconds": self.picoseconds, "seconds": self.seconds,
-        }  # fmt: skip
 
 
 class ExplainedDifference:
@@ -86,7 +61,9 @@ class ExplainedDifference:
         mine, theirs = _by_module(self._mine), _by_module(self._theirs)
         names = sorted({*mine, *theirs})
         moved = {n: float(mine.get(n, 0) - theirs.get(n, 0)) / 1e12 for n in names}
-        return {n: s for n, s in sorted(moved.items(), key=lambda item: -abs(item[1])) if abs(s) >= 1e-9}
+        return {
+            n: s for n, s in sorted(moved.items(), key=lambda item: -abs(item[1])) if abs(s) >= 1e-9
+        }
 
     @cached_property
     def stages(self) -> dict[str, dict[str, int]]:
@@ -150,12 +127,6 @@ class ExplainedDifference:
         return f"<ExplainedDifference {self.verdict}, {len(self.causes)} causes>"
 
 
-def leading(causes: Sequence[Cause], total_ps: int, *, most: int = 8) -> list[Cause]:
-    """Those worth a line: of a twentieth of the difference, or of the largest, at least."""
-    largest = max([abs(total_ps) // 4, *(abs(c.picoseconds) for c in causes)], default=0)
-    return [c for c in causes if 20 * abs(c.picoseconds) >= largest][:most]
-
-
 def _causes(mine: Account, theirs: Account) -> dict[Key, Fraction]:
     """Picoseconds by cause, in an order that does not depend on whose side is which."""
     level = (mine.level + theirs.level) / 2
@@ -182,11 +153,8 @@ def _of_entry(a: Entry | None, b: Entry | None) -> dict[str, Fraction]:
 
 def _by_module(account: Account) -> dict[str, Fraction]:
     modules = sorted({i.module for s in account.stages for i in s.items if i.is_kernel})
-    return {
-        name: account.level
-        * mean(
-            account.stages,
-            lambda s, name=name: sum(i.ps for i in s.items if i.is_kernel and i.module == name),
-        )
-        for name in modules
-    }
+    return {name: account.level * mean(account.stages, _of_module(name)) for name in modules}
+
+
+def _of_module(name: str) -> Callable[[Stage], int]:
+    return lambda stage: sum(i.ps for i in stage.items if i.is_kernel and i.module == name)

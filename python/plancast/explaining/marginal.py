@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plancast.comparison import WORDS
+from plancast import _core
 from plancast.errors import InputError
 from plancast.explaining.work import Stage, question_of
-from plancast.forecast import Forecast
 from plancast.machine import Machine
+from plancast.parts import WORDS
 from plancast.question import PlanQuestion
 from plancast.textual import duration
 
 if TYPE_CHECKING:
-    from plancast import _core
+    from plancast.forecast import Forecast
 
 _COMPUTING = ("gemm", "attention", "convolution")
 _MOVING = ("memory", "optimizer")
@@ -99,28 +99,28 @@ def _memory(forecast: Forecast) -> Iterator[Marginal]:
     except InputError as error:
         yield Marginal("memory", 0.1, None, remark=str(error))
         return
-    capacity = forecast.memory_capacity
-    now = _best([forecast, *plans], capacity) or forecast
-    own = ""
-    if now is not forecast:
-        saved = forecast.iteration_time - now.iteration_time
+    own, capacity = forecast._core, forecast.memory_capacity
+    now = _best([own, *plans], capacity) or own
+    against = ""
+    if now is not own:
+        saved = forecast.iteration_time - now.iteration_time_s
         word = f"which is {duration(saved)} faster and fits" if saved > 0 else "which fits"
-        own = f"against {now.strategy}, {word} as it is"
+        against = f"against {now.strategy}, {word} as it is"
     for change in (0.1, -0.1):
-        best = _best([forecast, *plans], (1 + change) * capacity)
+        best = _best([own, *plans], (1 + change) * capacity)
         if best is None:
             yield Marginal("memory", change, None, remark="no plan near it fits")
             continue
-        seconds = best.iteration_time - now.iteration_time
+        seconds = best.iteration_time_s - now.iteration_time_s
         plan = best.strategy if best is not now else ""
         same = "" if plan else "the best plan near it stays the same"
-        yield Marginal("memory", change, seconds, seconds, plan, own or same)
+        yield Marginal("memory", change, seconds, seconds, plan, against or same)
 
 
-def _best(plans: Sequence[Forecast], capacity: float) -> Forecast | None:
+def _best(plans: Sequence[_core.Forecast], capacity: float) -> _core.Forecast | None:
     """The fastest that fits into so much memory; None: none does."""
-    fitting = [plan for plan in plans if plan.peak_memory <= capacity]
-    return min(fitting, key=lambda plan: plan.iteration_time, default=None)
+    fitting = [plan for plan in plans if plan.peak_memory_bytes <= capacity]
+    return min(fitting, key=lambda plan: plan.iteration_time_s, default=None)
 
 
 def neighbourhood(forecast: Forecast) -> str:
@@ -149,23 +149,26 @@ def neighbourhood(forecast: Forecast) -> str:
     return ",".join(f"{key}={value}" for key, value in fields.items())
 
 
-def _neighbours(forecast: Forecast) -> Sequence[Forecast]:
+def _neighbours(forecast: Forecast) -> list[_core.Forecast]:
     """All plans of the neighbourhood that fit into a tenth more memory."""
-    from plancast.planning import rank
-
     question = question_of(forecast)
-    return rank(
-        question.model,
-        _with_memory(question.machine, 0.1),
+    found = _core.rank(
+        question.model._core,
+        _with_memory(question.machine, 0.1)._core,
+        question.session.fresh()._core,
         batch=forecast.global_batch,
         space=neighbourhood(forecast),
+        objective="time",
+        top=0,
         dtype=question.dtype,
         profile=question.profile,
+        precision=question.precision,
         cuda_graphs=question.cuda_graphs,
-        session=question.session.fresh(),
         workers=1,
-        **question.precision,  # type: ignore[arg-type]
-    )[:]
+        progress=None,
+        announce=None,
+    )
+    return list(found.plans)
 
 
 def _with_memory(machine: Machine, change: float) -> Machine:

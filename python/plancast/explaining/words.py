@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from plancast.comparison import WORDS
-from plancast.explaining.account import Account, Entry
+from plancast.parts import WORDS
 from plancast.textual import count, duration, percent
+
+if TYPE_CHECKING:
+    from plancast.explaining.account import Account, Entry
 
 FAMILIES = {
     "gemm": "products",
@@ -123,7 +126,7 @@ def _communication(part: str, why: str, a: Entry, b: Entry, mine: Account, their
 
 def _waited(a: Entry, b: Entry) -> str:
     exposure = [float(entry.factors["exposure"]) for entry in (a, b)]
-    x, y = _told(*exposure, lambda share, digits: percent(share, digits - 2))
+    x, y = _told(exposure[0], exposure[1], lambda share, digits: percent(share, digits - 2))
     return f"{x} is waited for instead of {y}"
 
 

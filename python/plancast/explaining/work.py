@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast import _core
 from plancast.errors import InputError
+from plancast.parts import PARTS
 from plancast.question import PlanQuestion
 
 if TYPE_CHECKING:
@@ -118,8 +119,6 @@ def question_of(forecast: Forecast) -> PlanQuestion:
 
 def stages_of(forecast: Forecast) -> tuple[Stage, ...]:
     """The classes of devices of a forecast with their work."""
-    from plancast.forecast import PARTS
-
     question = question_of(forecast)
     works = [tuple(Item(**fields) for fields in items) for items in _work(question)]
     return tuple(

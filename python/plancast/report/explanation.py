@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
+from plancast.explaining.causes import Cause, leading
 from plancast.report.remarks import place, said, setting
 from plancast.textual import duration, percent
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plancast.explaining.alone import Explanation, StageBinding
-    from plancast.explaining.difference import Cause, ExplainedDifference
+    from plancast.explaining.difference import ExplainedDifference
     from plancast.explaining.marginal import Marginal
     from plancast.forecast import Forecast
 
@@ -71,8 +72,6 @@ def difference_tables(difference: ExplainedDifference) -> RenderableType:
 
 def cause_lines(causes: Sequence[Cause], total_ps: int, *, most: int = 8) -> FittedTable:
     """A line a cause that matters, and one for all others; the column sums to the difference."""
-    from plancast.explaining.difference import leading
-
     table = FittedTable(plain=True)
     table.numbers("")
     table.words("", least=40)
@@ -145,7 +144,8 @@ def _stages_table(stages: Sequence[StageBinding], total: float) -> FittedTable:
     for stage in shown:
         exposed = sum(s for name, s in stage.seconds.items() if name.startswith("exposed_"))
         cells = {
-            name: sum(stage.seconds.get(key, 0.0) for key in keys) for name, keys in _COLUMNS.items()
+            name: sum(stage.seconds.get(key, 0.0) for key in keys)
+            for name, keys in _COLUMNS.items()
         }
         order = [*list(cells.values())[:4], exposed, *list(cells.values())[4:]]
         shares = [percent(seconds / total) if seconds > 0 else "" for seconds in order]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plancast.explaining.difference import leading
+from plancast.explaining.causes import leading
 from plancast.report.explanation import signed
 from plancast.report.svg import opening
 from plancast.textual import duration, html
@@ -65,7 +65,8 @@ def waterfall_svg(difference: ExplainedDifference, *, standalone: bool = False) 
         if index + 1 < len(rows):
             x = x_of(stop)
             parts.append(
-                f'<path d="M{x:.1f},{y + 32}V{y + _ROW + 19}" stroke="#888" stroke-dasharray="2 2"/>'
+                f'<path d="M{x:.1f},{y + 32}V{y + _ROW + 19}" stroke="#888" '
+                'stroke-dasharray="2 2"/>'
             )
     note = "" if base == 0 else f"the bars begin at {duration(base)}"
     parts.append(f'<text x="{_LEFT}" y="{height - 8}" fill="#666">{note}</text></svg>')
