@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
     from plancast.forecast import Forecast
 
-# The bubble: no what-if takes it away; it is taken from the breakdown.
+# No what-if takes these away; they are taken from the breakdown: what even the busiest stage
+# waits, and what it has to do beyond the mean.
 BUBBLE = "bubble"
+UNLIKE = "unlike"
 _RATES = {
     "gemm": "GEMM rate",
     "attention": "attention rate",
@@ -56,8 +59,9 @@ class StageBinding:
 class Bottleneck:
     """Something that takes time, and the iteration without it.
 
-    `simulated`: by simulating again with `change`; the bubble is taken away from the busiest
-    stage instead. `next` is what then helps most when it is taken away as well, with the
+    `simulated`: by simulating again with `change`; else from the breakdown: without the bubble
+    the busiest stage never waits for others, without unlike stages it has as much to do as the
+    mean. `next` is what then helps most when it is taken away as well, with the
     iteration without both.
     """
 
@@ -178,14 +182,14 @@ def _rate_words(kernels: Sequence[Item], peak: float) -> str:
 
 @dataclass(frozen=True)
 class _State:
-    """Changes made, and whether the bubble is away."""
+    """What-ifs that are made, and which of `BUBBLE` and `UNLIKE` are away."""
 
     changes: tuple[str, ...] = ()
-    no_bubble: bool = False
+    away: frozenset[str] = frozenset()
 
     def and_(self, change: str) -> _State:
-        if change == BUBBLE:
-            return replace(self, no_bubble=True)
+        if change in (BUBBLE, UNLIKE):
+            return replace(self, away=self.away | {change})
         return replace(self, changes=(*self.changes, change))
 
 
@@ -201,7 +205,9 @@ def _bottlenecks(forecast: Forecast, account: Account) -> list[Bottleneck]:
     now, found = time(_State()), []
     for change, name in candidates.items():
         without = _State().and_(change)
-        found.append(Bottleneck(name, change, time(without), now - time(without), change != BUBBLE))
+        found.append(
+            Bottleneck(name, change, time(without), now - time(without), bool(without.changes))
+        )
     found.sort(key=lambda b: (-b.saves, b.name))
     first = found[:1]
     if not first or len(candidates) < 2:
@@ -234,7 +240,7 @@ def _candidates(stages: Sequence[Stage]) -> dict[str, str]:
         out["launch=free"] = "the host's launches"
     out["interference=free"] = "slowing beside communication"
     if len(stages) > 1 and any(stage.parts["bubble"] for stage in stages):
-        out[BUBBLE] = "pipeline bubble"
+        out |= {BUBBLE: "pipeline bubble", UNLIKE: "unlike stages"}
     return out
 
 
@@ -244,8 +250,20 @@ def _time(forecast: Forecast, account: Account, state: _State) -> float:
     if state.changes:
         core = _changed(forecast, ",".join(state.changes))
     level = core.iteration_time_s / (core.simulated_ps / 1e12) if core.simulated_ps else 1.0
-    busy = max((_busy(parts) for _, _, _, parts in core.stages_ps), default=core.simulated_ps)
-    return float((busy if state.no_bubble else core.simulated_ps) * level / 1e12)
+    return max(0.0, float(core.simulated_ps - _saved(core, state))) * level / 1e12
+
+
+def _saved(core: Any, state: _State) -> Fraction:
+    """What is away without simulating, picoseconds."""
+    devices = sum(number for _, _, number, _ in core.stages_ps)
+    if not state.away or not devices:
+        return Fraction(0)
+    busy = [(number, _busy(parts)) for _, _, number, parts in core.stages_ps]
+    busiest = max(ps for _, ps in busy)
+    saved = Fraction(core.simulated_ps - busiest) if BUBBLE in state.away else Fraction(0)
+    if UNLIKE in state.away:
+        saved += busiest - Fraction(sum(number * ps for number, ps in busy), devices)
+    return saved
 
 
 def _busy(parts: Sequence[int]) -> int:

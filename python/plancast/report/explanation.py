@@ -9,7 +9,7 @@ from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
 from plancast.explaining.causes import Cause, leading
-from plancast.report.remarks import place, said, setting
+from plancast.report.remarks import merged, place, said, setting
 from plancast.textual import duration, percent
 
 if TYPE_CHECKING:
@@ -123,9 +123,7 @@ def _stages_table(stages: Sequence[StageBinding], total: float) -> FittedTable:
         shown = [*stages[: _MOST_STAGES - 1], stages[-1]]
     skipped = len(stages) - len(shown)
     notes = [f"{skipped} more stages between them; --json lists all"] if skipped else []
-    alike = len({stage.words for stage in stages}) == 1
-    if alike and stages and stages[0].words:
-        notes.append(stages[0].words)
+    notes += [text for text, _ in merged([[stage.words] for stage in stages]) if text]
     table = FittedTable(
         title="What binds each stage (% of the iteration)", caption="\n".join(notes)
     )
@@ -139,8 +137,6 @@ def _stages_table(stages: Sequence[StageBinding], total: float) -> FittedTable:
     table.numbers("comm")
     table.numbers("bubble")
     table.numbers("host", leaves=1)
-    if not alike:
-        table.words("at", least=12, leaves=3, style="dim")
     for stage in shown:
         exposed = sum(s for name, s in stage.seconds.items() if name.startswith("exposed_"))
         cells = {
@@ -149,8 +145,7 @@ def _stages_table(stages: Sequence[StageBinding], total: float) -> FittedTable:
         }
         order = [*list(cells.values())[:4], exposed, *list(cells.values())[4:]]
         shares = [percent(seconds / total) if seconds > 0 else "" for seconds in order]
-        words = [] if alike else [stage.words]
-        table.row(stage.stage, f"{stage.devices:,}", stage.binding, *shares, *words)
+        table.row(stage.stage, f"{stage.devices:,}", stage.binding, *shares)
     return table
 
 
@@ -165,7 +160,8 @@ def _bottlenecks_table(explanation: Explanation) -> FittedTable:
             f"without both"
         )
     if any(not b.simulated for b in worth):
-        caption += f"{'. ' if caption else ''}The bubble is taken away from the busiest stage"
+        taken = "The bubble and unlike stages are taken from the breakdown, not simulated"
+        caption += f"{'. ' if caption else ''}{taken}"
     table = FittedTable(title="Bottlenecks: the iteration without each", caption=caption)
     table.words("without")
     table.numbers("iteration", "saves", "share")
@@ -184,7 +180,7 @@ def _marginals_table(marginals: Sequence[Marginal]) -> FittedTable:
     for name in names:
         own = [marginal for marginal in marginals if marginal.resource == name]
         cells = [next((m for m in own if m.change * sign > 0), None) for sign in (1, -1)]
-        remarks = dict.fromkeys(filter(None, map(_remark, own)))
+        remarks = dict.fromkeys(remark for marginal in own for remark in _remarks(marginal))
         table.row(name, *(_worth(cell) for cell in cells), "; ".join(remarks))
     return table
 
@@ -195,11 +191,8 @@ def _worth(marginal: Marginal | None) -> str:
     return signed(marginal.per_ten_percent) if marginal.per_ten_percent else "nothing"
 
 
-def _remark(marginal: Marginal) -> str:
+def _remarks(marginal: Marginal) -> list[str]:
     sign = "more" if marginal.change > 0 else "less"
-    texts = [marginal.remark]
-    if marginal.plan:
-        texts.insert(0, f"{sign}: {marginal.plan}")
-    if marginal.anomaly:
-        texts.append(f"{sign}: an anomaly, {marginal.anomaly}")
-    return "; ".join(filter(None, texts))
+    texts = [f"{sign}: {marginal.plan}" if marginal.plan else "", marginal.remark]
+    texts.append(f"{sign}: an anomaly, {marginal.anomaly}" if marginal.anomaly else "")
+    return [text for text in texts if text]
