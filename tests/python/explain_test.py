@@ -66,6 +66,29 @@ def test_an_account_sums_to_the_simulated_time_exactly(forecasts: list[pc.Foreca
             assert not entry.factors or product == entry.value
 
 
+@pytest.mark.parametrize(
+    "strategy", ["tp=4,pp=2,vpp=2,mb=1,sp", "tp=2,zero=3,mb=1,recompute=full", "tp=8,pp=2,mb=2"]
+)
+def test_work_is_what_the_timeline_has(session: pc.Session, small: pc.Model, strategy: str) -> None:
+    forecast = pc.predict(
+        small, pc.Machine.preset("dgx-h100:2"), strategy, batch=16, session=session, timeline=True
+    )
+    ran: dict[tuple[str, str, str], list[float]] = {}
+    for task in forecast.timeline():
+        ran.setdefault((task.device_class, task.purpose, task.name), []).append(
+            task.end_s - task.start_s
+        )
+    due: dict[tuple[str, str, str], list[float]] = {}
+    for stage in Account.of(forecast).stages:
+        for item in stage.items:
+            entry = due.setdefault((stage.name, item.purpose, item.label), [0, 0.0])
+            entry[0] += item.count
+            entry[1] += item.ps / 1e12
+    assert {key: len(times) for key, times in ran.items()} == {k: v[0] for k, v in due.items()}
+    for key, (_, alone) in due.items():
+        assert alone <= sum(ran[key]) * (1 + 1e-9), key
+
+
 def test_causes_sum_to_the_difference_to_the_picosecond(forecasts: list[pc.Forecast]) -> None:
     for a in forecasts:
         for b in forecasts[:3]:

@@ -139,9 +139,11 @@ def neighbourhood(forecast: Forecast) -> str:
         "recompute": "|".join(recompute),
         "zero": "|".join(str(z) for z in range(4) if abs(z - stage) < 2),
     }
-    for key in ("cp", "cp_type", "ep"):
-        if chosen.get(key, "1") != "1":
-            fields[key] = chosen[key]
+    fields["cp"] = chosen.get("cp", "1")
+    if fields["cp"] != "1":
+        fields["cp_type"] = chosen.get("cp_type", "ring_zigzag")
+    if "ep" in chosen:
+        fields["ep"] = chosen["ep"]
     if int(fields["tp"]) > 1:
         fields["sp"] = "1" if "sp" in own else "0"
     known = {*fields, "dp", "accum", "sp", "layout"}
@@ -201,8 +203,7 @@ def _gpus(forecast: Forecast) -> Iterator[Marginal]:
     for direction, sizes in ((0.1, more), (-0.1, fewer)):
         found = _first(question, plan, sizes)
         if found is None:
-            near = f"{sizes[0]} to {sizes[-1]}" if len(sizes) else "fewer"
-            remark = f"no {near} hosts can run this plan at this batch"
+            remark = f"{_hosts(sizes)} cannot run this plan at this batch"
             yield Marginal("GPUs", direction, None, remark=remark)
             continue
         size, core = found
@@ -213,6 +214,14 @@ def _gpus(forecast: Forecast) -> Iterator[Marginal]:
         unfit = "" if core.fits else ", where it does not fit"
         remark = f"{size} {unit} instead of {hosts}{unfit}"
         yield Marginal("GPUs", ratio - 1, seconds, tenth, remark=remark)
+
+
+def _hosts(sizes: Sequence[int]) -> str:
+    if not sizes:
+        return "fewer hosts"
+    if len(sizes) == 1:
+        return "1 host" if sizes[0] == 1 else f"{sizes[0]} hosts"
+    return f"{sizes[0]} to {sizes[-1]} hosts"
 
 
 def _first(

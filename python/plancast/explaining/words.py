@@ -121,13 +121,14 @@ def _communication(part: str, why: str, a: Entry, b: Entry, mine: Account, their
         first = f" over {over[0]}" if over[0] else ""
         verb = "runs" if one else "run"
         return f"{name}{_sized(a, b)} {verb} at {x}{first} instead of {y} over {over[1]}"
-    return f"of what {name} {'takes' if one else 'take'} alone, {_waited(a, b)}"
+    x, y = _shares(a, b)
+    return f"of what {name} {'takes' if one else 'take'} alone, {x} is waited for instead of {y}"
 
 
-def _waited(a: Entry, b: Entry) -> str:
+def _shares(a: Entry, b: Entry) -> tuple[str, str]:
+    """Of communication, the shares that are waited for."""
     exposure = [float(entry.factors["exposure"]) for entry in (a, b)]
-    x, y = _told(exposure[0], exposure[1], lambda share, digits: percent(share, digits - 2))
-    return f"{x} is waited for instead of {y}"
+    return _told(exposure[0], exposure[1], lambda share, digits: percent(share, digits - 2))
 
 
 def _bubble(why: str, a: Entry, b: Entry) -> str:
@@ -163,9 +164,10 @@ def _size(part: str, a: Entry, b: Entry) -> str:
         return f"the busiest stage waits {x} instead of {y}"
     if part in COLLECTIVES and "exposure" in a.factors and "exposure" in b.factors:
         sent = _told(a.facts["amount"], b.facts["amount"], _bytes)
+        shares = _shares(a, b)
         return (
-            f"{COLLECTIVES[part]}: {x} instead of {y} waited for; of {sent[0]} a GPU instead of "
-            f"{sent[1]} {_waited(a, b)}"
+            f"{COLLECTIVES[part]}: {x} waited for instead of {y}, {shares[0]} instead of "
+            f"{shares[1]} of it, of {sent[0]} a GPU instead of {sent[1]}"
         )
     return f"{WORDS[part]}: {x} instead of {y}, not attributed"
 

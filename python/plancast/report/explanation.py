@@ -156,8 +156,8 @@ def _bottlenecks_table(explanation: Explanation) -> FittedTable:
     if worth and worth[0].next:
         first = worth[0]
         caption = (
-            f"Without {first.name}, {first.next} is next: {duration(first.next_iteration_time)} "
-            f"without both"
+            f"Next, without {first.name}: {first.next}; {duration(first.next_iteration_time)} "
+            "without both"
         )
     if any(not b.simulated for b in worth):
         taken = "The bubble and unlike stages are taken from the breakdown, not simulated"

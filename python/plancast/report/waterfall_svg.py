@@ -73,5 +73,5 @@ def waterfall_svg(difference: ExplainedDifference, *, standalone: bool = False) 
     return "\n".join(parts) + "\n"
 
 
-def _cut(text: str, most: int = 140) -> str:
+def _cut(text: str, most: int = 150) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
