@@ -201,7 +201,7 @@ def _gpus(forecast: Forecast) -> Iterator[Marginal]:
     more = range(hosts + 1, 2 * hosts + 1)
     fewer = range(hosts - 1, max(0, hosts // 2 - 1), -1)
     for direction, sizes in ((0.1, more), (-0.1, fewer)):
-        found = _first(question, plan, sizes)
+        found = _first(question, plan, [size for size in sizes if _divides(forecast, size)])
         if found is None:
             remark = f"{_hosts(sizes)} cannot run this plan at this batch"
             yield Marginal("GPUs", direction, None, remark=remark)
@@ -214,6 +214,14 @@ def _gpus(forecast: Forecast) -> Iterator[Marginal]:
         unfit = "" if core.fits else ", where it does not fit"
         remark = f"{size} {unit} instead of {hosts}{unfit}"
         yield Marginal("GPUs", ratio - 1, seconds, tenth, remark=remark)
+
+
+def _divides(forecast: Forecast, hosts: int) -> bool:
+    """Whether so many hosts leave the plan a whole dp, and its ranks whole micro-batches."""
+    chosen, gpus = forecast.chosen, hosts * question_of(forecast).machine.gpus_per_host
+    replica = math.prod(int(chosen.get(key, "1")) for key in ("tp", "pp", "cp"))
+    samples = gpus // replica * int(chosen.get("mb", "1"))
+    return gpus % replica == 0 and samples > 0 and forecast.global_batch % samples == 0
 
 
 def _hosts(sizes: Sequence[int]) -> str:

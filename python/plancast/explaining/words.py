@@ -44,7 +44,7 @@ def sentence(key: tuple[str, str, str], mine: Account, theirs: Account) -> str:
     if part in ("compute", "recompute", "optimizer") and why in ("amount", "rate"):
         return _kernels(part, kind, why, a, b, mine, theirs)
     if part in COLLECTIVES and why in ("amount", "rate", "exposure"):
-        return _communication(part, why, a, b, mine, theirs)
+        return _communication(part, why, a, b)
     if part == "bubble" and why in ("passes", "stages", "schedule"):
         return _bubble(why, a, b)
     return _size(part, a, b)
@@ -102,17 +102,18 @@ def _sized(a: Entry, b: Entry) -> str:
     return f", each {size:.3g} times as large," if abs(size - 1) > _ALIKE else ""
 
 
-def _communication(part: str, why: str, a: Entry, b: Entry, mine: Account, theirs: Account) -> str:
+def _communication(part: str, why: str, a: Entry, b: Entry) -> str:
     name = COLLECTIVES[part]
     one = name.endswith("communication")
     if why == "amount":
         x, y = _told(a.facts["amount"], b.facts["amount"], _bytes)
-        batches = [account.forecast.chosen.get("accum") for account in (mine, theirs)]
         due = ""
         if a.words["members"] != b.words["members"]:
             due = f" (groups of {_and(a.words['members'])} instead of {_and(b.words['members'])})"
-        elif batches[0] != batches[1]:
-            due = f" (in {batches[0]} micro-batches instead of {batches[1]})"
+        elif a.words["kinds"] != b.words["kinds"]:
+            due = f" ({_and(a.words['kinds'])} instead of {_and(b.words['kinds'])})"
+        elif abs(a.facts["count"] / b.facts["count"] - 1) > _ALIKE:
+            due = f" (in {count(a.facts['count'])} calls instead of {count(b.facts['count'])})"
         return f"{name} {'sends' if one else 'send'} {x} a GPU instead of {y}{due}"
     if why == "rate":
         x, y = _told(_rate(a), _rate(b), _byte_rate)
@@ -161,7 +162,10 @@ def _size(part: str, a: Entry, b: Entry) -> str:
     if part == "straggler":
         return f"slower peers are waited for {x} instead of {y}"
     if part == "bubble":
-        return f"the busiest stage waits {x} instead of {y}"
+        waits = f"the busiest stage waits {x} instead of {y}"
+        if not (a.facts and b.facts):
+            return waits
+        return f"{waits}: {_pipeline(a)}{_of(a)} instead of {_pipeline(b)}{_of(b)}"
     if part in COLLECTIVES and "exposure" in a.factors and "exposure" in b.factors:
         sent = _told(a.facts["amount"], b.facts["amount"], _bytes)
         shares = _shares(a, b)
@@ -170,6 +174,11 @@ def _size(part: str, a: Entry, b: Entry) -> str:
             f"{shares[1]} of it, of {sent[0]} a GPU instead of {sent[1]}"
         )
     return f"{WORDS[part]}: {x} instead of {y}, not attributed"
+
+
+def _of(entry: Entry) -> str:
+    schedule = entry.words["schedule"]
+    return f" as {schedule}" if schedule else ""
 
 
 def _software(mine: Account, theirs: Account) -> str:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
 from plancast.explaining.causes import Cause, leading
+from plancast.parts import WORDS
 from plancast.report.remarks import merged, place, said, setting
 from plancast.textual import duration, percent
 
@@ -64,6 +65,7 @@ def difference_tables(difference: ExplainedDifference) -> RenderableType:
     parts.append(cause_lines(difference.causes, difference.picoseconds))
     if difference.modules:
         parts.append(_modules_line(difference))
+    parts += _stage_lines(difference)
     if mine.global_batch != theirs.global_batch:
         note = "note: the global batches differ, so the steps are not of equal work"
         parts.append(Text(note, style="dim"))
@@ -115,6 +117,21 @@ def _modules_line(difference: ExplainedDifference) -> Text:
     shown = {n: s for n, s in difference.modules.items() if abs(s) >= largest / 50}
     named = ", ".join(f"{name} {signed(seconds)}" for name, seconds in list(shown.items())[:6])
     return Text(f"kernels alone, by module: {named}", style="dim")
+
+
+def _stage_lines(difference: ExplainedDifference) -> list[RenderableType]:
+    """Parts that moved differently in the stages of pipelines that are equally deep."""
+    stages = difference.stages
+    if not 2 <= len(stages) <= _MOST_STAGES:
+        return []
+    lines: list[RenderableType] = []
+    for part, words in WORDS.items():
+        moved = [parts[part] for parts in stages.values()]
+        if max(moved) - min(moved) < max(abs(difference.picoseconds), 1) / 10:
+            continue
+        told = ", ".join(signed(ps / 1e12) for ps in moved)
+        lines.append(Text(f"{words}, stage by stage: {told}", style="dim"))
+    return lines
 
 
 def _stages_table(stages: Sequence[StageBinding], total: float) -> FittedTable:
