@@ -295,7 +295,7 @@ class Forecast:
     @property
     def own_variance_s2(self) -> float: ...
     @property
-    def stages_ps(self) -> list[tuple[str, int, int, list[int]]]: ...
+    def stages_ps(self) -> list[tuple[str, int, int, int, list[int]]]: ...
     @property
     def simulated_ps(self) -> int: ...
     @property
@@ -391,6 +391,7 @@ def plan_work(
     machine: Machine,
     strategy: Strategy,
     session: Session,
+    devices: list[tuple[int, int]],
     *,
     batch: int | None,
     dtype: str,
@@ -399,7 +400,7 @@ def plan_work(
     cuda_graphs: bool | str,
     datasheet: bool,
     chunk_level: bool,
-) -> list[tuple[str, list[dict[str, Any]]]]: ...
+) -> list[list[dict[str, Any]]]: ...
 def fit_advice(
     model: Model,
     machine: Machine,

@@ -138,7 +138,7 @@ py::dict CompileGraph(const PyModel& model, const PyMachine& machine, const PySt
   return GraphOf(*plan.execution);
 }
 
-// What the devices of a program are given to do in an iteration, and what it takes alone.
+// What a device is given to do in an iteration, and what it takes alone.
 struct Work {
   // Equal kernels or communications of one label and purpose.
   using Key = std::tuple<Purpose, std::string, bool, int32_t, int32_t>;
@@ -165,34 +165,35 @@ std::string BusiestLink(const Machine& machine, const RealisedCollective& realis
   return name;
 }
 
-absl::StatusOr<std::vector<Work>> WorkOf(const ExecutionGraph& graph, const Machine& machine,
-                                         const CommUses& uses, KernelPrices& prices,
-                                         CommPricer& comms) {
-  std::vector<Work> out(graph.programs.size());
-  for (size_t p = 0; p < out.size(); ++p) {
-    const auto program = static_cast<int32_t>(p);
-    const int64_t device = FirstDevice(graph, program);
-    const int32_t row =
-        prices.RowFor({1, graph.skew.PlaceOf(graph.MeshOf(graph.programs[p]), device),
-                       machine.SectionOf(device)});
-    const int64_t* const alone = prices.AllOf(row);
-    for (const Instance& instance : graph.programs[p].instances) {
-      const Block& block = graph.blocks[instance.block];
-      for (int32_t t = 0; t < block.size(); ++t) {
-        const bool is_kernel = block.kind[t] == TaskKind::kKernel;
-        const bool meets = instance.rendezvous >= 0 && t == block.rendezvous_task;
-        const int32_t use = is_kernel ? -1
-                            : meets   ? uses.of_rendezvous[instance.rendezvous]
-                                      : uses.OfComm(program, block.spec[t]);
-        Work::Item& item =
-            out[p].items[{block.purpose[t], block.label[t], is_kernel, block.spec[t], use}];
-        if (item.count == 0 && is_kernel) item.ps = alone[block.spec[t]];
-        if (item.count == 0 && use >= 0) {
-          ASSIGN_OR_RETURN(item.outcome, comms.Price(block.spec[t], uses.uses[use].group));
-          item.ps = AloneTime(machine, comms.realised()[item.outcome]);
-        }
-        item.count += instance.layer_count;
+// Of one device, which runs `program`.
+absl::StatusOr<Work> WorkOf(const ExecutionGraph& graph, const Machine& machine,
+                            const CommUses& uses, int32_t program, int64_t device,
+                            KernelPrices& prices, CommPricer& comms) {
+  Work out;
+  const int32_t row =
+      prices.RowFor({machine.ComputeScale(device), graph.skew.PlaceOf(graph.mesh, device),
+                     machine.SectionOf(device)});
+  const int64_t* const alone = prices.AllOf(row);
+  for (const Instance& instance : graph.programs[program].instances) {
+    const Block& block = graph.blocks[instance.block];
+    for (int32_t t = 0; t < block.size(); ++t) {
+      const bool is_kernel = block.kind[t] == TaskKind::kKernel;
+      const bool meets = instance.rendezvous >= 0 && t == block.rendezvous_task;
+      const int32_t use = is_kernel ? -1
+                          : meets   ? uses.of_rendezvous[instance.rendezvous]
+                                    : uses.OfComm(program, block.spec[t]);
+      Work::Item& item =
+          out.items[{block.purpose[t], block.label[t], is_kernel, block.spec[t], use}];
+      if (item.count == 0 && is_kernel) item.ps = alone[block.spec[t]];
+      if (item.count == 0 && use >= 0) {
+        const CommUse& own = uses.uses[use];
+        // Where stages have meshes of their own, the first group stands for all.
+        const GroupPattern group =
+            graph.stage_meshes.empty() ? GroupAround(graph, own, device) : own.group;
+        ASSIGN_OR_RETURN(item.outcome, comms.Price(own.comm, group));
+        item.ps = AloneTime(machine, comms.realised()[item.outcome]);
       }
+      item.count += instance.layer_count;
     }
   }
   return out;
@@ -231,9 +232,10 @@ py::list WorkItems(const ExecutionGraph& graph, const Machine& machine, const Co
   return out;
 }
 
-// Of each program of a plan in the order of its classes in forecasts: its name and its work.
+// Of each of these devices, behind the programs that they run, its work.
 py::list PlanWork(const PyModel& model, const PyMachine& machine, const PyStrategy& strategy,
-                  const PySession& session, std::optional<int64_t> batch, const std::string& dtype,
+                  const PySession& session, const std::vector<std::pair<int32_t, int64_t>>& devices,
+                  std::optional<int64_t> batch, const std::string& dtype,
                   const std::string& profile, const PyPrecision& precision,
                   const PyGraphs& cuda_graphs, bool datasheet, bool chunk_level) {
   Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
@@ -249,13 +251,18 @@ py::list PlanWork(const PyModel& model, const PyMachine& machine, const PyStrate
     ASSIGN_OR_RETURN(const CommUses uses, FindCommUses(graph));
     ASSIGN_OR_RETURN(KernelPrices prices, PriceKernels(graph, machine.machine, pricing.kernels()));
     CommPricer comms(graph, machine.machine, runtime);
-    ASSIGN_OR_RETURN(const std::vector<Work> work,
-                     WorkOf(graph, machine.machine, uses, prices, comms));
-    py::gil_scoped_acquire acquire;
-    for (size_t p = 0; p < work.size(); ++p) {
-      out.append(py::make_tuple(graph.programs[p].name,
-                                WorkItems(graph, machine.machine, uses, comms, work[p])));
+    std::vector<Work> work;
+    for (const auto& [program, device] : devices) {
+      if (program < 0 || program >= static_cast<int32_t>(graph.programs.size()) || device < 0 ||
+          device >= machine.machine.num_devices()) {
+        return absl::InvalidArgumentError("the device class is of another plan.");
+      }
+      ASSIGN_OR_RETURN(Work own,
+                       WorkOf(graph, machine.machine, uses, program, device, prices, comms));
+      work.push_back(std::move(own));
     }
+    py::gil_scoped_acquire acquire;
+    for (const Work& own : work) out.append(WorkItems(graph, machine.machine, uses, comms, own));
     return absl::OkStatus();
   };
   const absl::Status status = [&]() -> absl::Status {
@@ -272,8 +279,9 @@ py::list PlanWork(const PyModel& model, const PyMachine& machine, const PyStrate
 
 void BindExecutionGraph(py::module_& m) {
   m.def("plan_work", &PlanWork, py::arg("model"), py::arg("machine"), py::arg("strategy"),
-        py::arg("session"), py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
-        py::arg("precision"), py::arg("cuda_graphs"), py::arg("datasheet"), py::arg("chunk_level"));
+        py::arg("session"), py::arg("devices"), py::kw_only(), py::arg("batch"), py::arg("dtype"),
+        py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"), py::arg("datasheet"),
+        py::arg("chunk_level"));
   m.def("execution_graph", &CompileGraph, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
         py::arg("precision"));

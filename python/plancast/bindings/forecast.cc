@@ -194,16 +194,19 @@ void BindForecast(py::module_& m) {
                                const double beyond = self.beyond_simulated();
                                return self.result.own_variance_s2 * beyond * beyond;
                              })
-      // (name, program, devices, parts in picoseconds as simulated) of each class of devices.
+      // (name, program, lowest device, devices, parts in picoseconds as simulated) of each class
+      // of devices.
       .def_property_readonly(
           "stages_ps",
           [](const Forecast& self) {
-            std::vector<std::tuple<std::string, int32_t, int64_t, std::array<int64_t, 13>>> out;
+            std::vector<std::tuple<std::string, int32_t, int64_t, int64_t, std::array<int64_t, 13>>>
+                out;
             for (const DeviceClassResult& entry : self.result.classes) {
               const Parts parts = PartsOf(entry.breakdown);
               std::array<int64_t, 13> whole = {};
               std::copy(parts.begin(), parts.end(), whole.begin());
-              out.emplace_back(entry.name, entry.program, entry.devices, whole);
+              out.emplace_back(entry.name, entry.program, entry.representative, entry.devices,
+                               whole);
             }
             return out;
           })

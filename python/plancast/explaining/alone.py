@@ -255,10 +255,10 @@ def _time(forecast: Forecast, account: Account, state: _State) -> float:
 
 def _saved(core: Any, state: _State) -> Fraction:
     """What is away without simulating, picoseconds."""
-    devices = sum(number for _, _, number, _ in core.stages_ps)
+    devices = sum(number for _, _, _, number, _ in core.stages_ps)
     if not state.away or not devices:
         return Fraction(0)
-    busy = [(number, _busy(parts)) for _, _, number, parts in core.stages_ps]
+    busy = [(number, _busy(parts)) for _, _, _, number, parts in core.stages_ps]
     busiest = max(ps for _, ps in busy)
     saved = Fraction(core.simulated_ps - busiest) if BUBBLE in state.away else Fraction(0)
     if UNLIKE in state.away:

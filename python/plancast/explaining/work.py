@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -119,17 +118,20 @@ def question_of(forecast: Forecast) -> PlanQuestion:
 
 def stages_of(forecast: Forecast) -> tuple[Stage, ...]:
     """The classes of devices of a forecast with their work."""
-    question = question_of(forecast)
-    works = [tuple(Item(**fields) for fields in items) for items in _work(question)]
+    classes = forecast._core.stages_ps
+    works = _work(
+        question_of(forecast), [(program, device) for _, program, device, _, _ in classes]
+    )
     return tuple(
-        Stage(name, devices, dict(zip(PARTS, parts, strict=True)), works[program])
-        for name, program, devices, parts in forecast._core.stages_ps
+        Stage(name, devices, dict(zip(PARTS, parts, strict=True)), tuple(Item(**i) for i in items))
+        for (name, _, _, devices, parts), items in zip(classes, works, strict=True)
     )
 
 
-def _work(question: PlanQuestion) -> Iterable[list[dict[str, Any]]]:
-    found = _core.plan_work(
+def _work(question: PlanQuestion, devices: list[tuple[int, int]]) -> list[list[dict[str, Any]]]:
+    return _core.plan_work(
         *question._nouns(),
+        devices,
         batch=question.batch,
         dtype=question.dtype,
         profile=question.profile,
@@ -138,4 +140,3 @@ def _work(question: PlanQuestion) -> Iterable[list[dict[str, Any]]]:
         datasheet=question.datasheet,
         chunk_level=question.chunk_level,
     )
-    return [items for _, items in found]
