@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 from plancast import _core
@@ -123,54 +124,46 @@ def _best(plans: Sequence[_core.Forecast], capacity: float) -> _core.Forecast | 
     return min(fitting, key=lambda plan: plan.iteration_time_s, default=None)
 
 
-def neighbourhood(forecast: Forecast) -> str:
-    """The space of plans near it: the same but for recomputation, micro-batches and ZeRO."""
+def neighbourhood(forecast: Forecast) -> list[str]:
+    """Plans near it: the same but for recomputation, micro-batches and ZeRO."""
     question = question_of(forecast)
     if question.what_if or not _is_short(question):
         raise InputError("only plans in a short form have neighbours")
     own, chosen = _short_fields(forecast.strategy), forecast.chosen
+    own.pop("accum", None)  # it follows from the batch
     size, stage = int(chosen.get("mb", "1")), int(chosen.get("zero", "0"))
-    recompute = dict.fromkeys(["none", "selective", "full", own.get("recompute", "none")])
-    fields = {
-        "tp": chosen.get("tp", "1"),
-        "pp": chosen.get("pp", "1"),
-        "vpp": chosen.get("vpp", "1"),
-        "mb": "|".join(map(str, sorted({max(1, size // 2), size, 2 * size}))),
-        "recompute": "|".join(recompute),
-        "zero": "|".join(str(z) for z in range(4) if abs(z - stage) < 2),
-    }
-    fields["cp"] = chosen.get("cp", "1")
-    if fields["cp"] != "1":
-        fields["cp_type"] = chosen.get("cp_type", "ring_zigzag")
-    if "ep" in chosen:
-        fields["ep"] = chosen["ep"]
-    if int(fields["tp"]) > 1:
-        fields["sp"] = "1" if "sp" in own else "0"
-    known = {*fields, "dp", "accum", "sp", "layout"}
-    fields |= {key: value for key, value in own.items() if key not in known}
-    return ",".join(f"{key}={value}" for key, value in fields.items())
+    changes = product(
+        sorted({max(1, size // 2), size, 2 * size}),
+        dict.fromkeys(["none", "selective", "full", own.get("recompute", "none")]),
+        [other for other in range(4) if abs(other - stage) < 2],
+    )
+    plans = [
+        _short_form({**own, "mb": str(mb), "recompute": recompute, "zero": str(zero)})
+        for mb, recompute, zero in changes
+    ]
+    return [plan for plan in plans if not _core.why_framework_cannot_run(question.profile, plan)]
 
 
 def _neighbours(forecast: Forecast) -> list[_core.Forecast]:
-    """All plans of the neighbourhood that fit into a tenth more memory."""
+    """Those of the neighbourhood that fit into a tenth more memory."""
     question = question_of(forecast)
-    found = _core.rank(
-        question.model._core,
-        _with_memory(question.machine, 0.1)._core,
-        question.session.fresh()._core,
+    larger = replace(
+        question,
+        machine=_with_memory(question.machine, 0.1),
         batch=forecast.global_batch,
-        space=neighbourhood(forecast),
-        objective="time",
-        top=0,
-        dtype=question.dtype,
-        profile=question.profile,
-        precision=question.precision,
-        cuda_graphs=question.cuda_graphs,
-        workers=1,
-        progress=None,
-        announce=None,
+        timeline=False,
+        randomness=None,
+        memory_first=True,
     )
-    return list(found.plans)
+    found = []
+    for plan in neighbourhood(forecast):
+        try:
+            core = replace(larger, strategy=plan).answer()
+        except InputError:
+            continue  # nobody could run it
+        if core.fits:
+            found.append(core)
+    return found
 
 
 def _with_memory(machine: Machine, change: float) -> Machine:
@@ -193,11 +186,7 @@ def _gpus(forecast: Forecast) -> Iterator[Marginal]:
         yield Marginal("GPUs", 0.1, None, remark=f"a plan {why} is for its number of hosts")
         return
     fields = _short_fields(forecast.strategy)
-    plan = ",".join(
-        key if value == "1" and key == "sp" else f"{key}={value}"
-        for key, value in fields.items()
-        if key not in ("dp", "accum", "layout")
-    )
+    plan = _short_form({k: v for k, v in fields.items() if k not in ("dp", "accum", "layout")})
     more = range(hosts + 1, 2 * hosts + 1)
     fewer = range(hosts - 1, max(0, hosts // 2 - 1), -1)
     for direction, sizes in ((0.1, more), (-0.1, fewer)):
@@ -258,8 +247,11 @@ def _is_short(question: PlanQuestion) -> bool:
 
 
 def _short_fields(text: str) -> dict[str, str]:
-    fields = {}
-    for word in filter(None, text.split(",")):
-        key, equals, value = word.partition("=")
-        fields[key] = value if equals else "1"
-    return fields
+    """The keys of a short form with their values; empty of a word alone (`sp`)."""
+    return {
+        key: value for key, _, value in (word.partition("=") for word in text.split(",")) if key
+    }
+
+
+def _short_form(fields: dict[str, str]) -> str:
+    return ",".join(f"{key}={value}" if value else key for key, value in fields.items())
