@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `make run` shows: two published measurements forecast, then plans ranked.
+# What `make run` shows: two published measurements forecast, then plans ranked and explained.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p out
@@ -32,6 +32,40 @@ EOF
 gpt3 gpt3-175b 'tp=8,pp=8,vpp=3,mb=1,recompute=full,attn=unfused' 18.13
 gpt3 gpt3-175b-selective 'tp=8,pp=8,vpp=3,mb=1,sp,recompute=selective,attn=unfused' 13.75
 
+# The whole space, then why its best plan is the best.
+llama() {
+  command=$1
+  shift
+  $plancast "$command" -m examples/models/llama3-70b/config.json -c dgx-h100:16 --batch 256 \
+    --seq 8192 "$@"
+}
 echo "== Llama 3 70B on 16 DGX H100: the ten fastest plans"
-$plancast rank -m examples/models/llama3-70b/config.json -c dgx-h100:16 --batch 256 --seq 8192 \
-  --top 10
+llama rank --top 10 --report out/llama3-70b.ranking.html --out out/llama3-70b.plans.csv
+# The best plan and the first one with another number of stages, one a line.
+two=$(.venv/bin/python - out/llama3-70b.plans.csv <<'EOF'
+import csv
+import sys
+
+with open(sys.argv[1], newline="") as file:
+    plans = [row["strategy"] for row in csv.DictReader(file)]
+
+
+def stages(plan):
+    return dict(word.partition("=")[::2] for word in plan.split(",")).get("pp", "1")
+
+
+print(plans[0])
+print(next((plan for plan in plans if stages(plan) != stages(plans[0])), plans[-1]))
+EOF
+)
+best=$(echo "$two" | sed -n 1p) other=$(echo "$two" | sed -n 2p)
+echo
+echo "== What the best of them hangs on"
+llama explain -s "$best"
+echo
+echo "== Why it is not $other"
+llama explain -s "$best" --versus "$other" --svg out/llama3-70b.why.svg \
+  --report out/llama3-70b.why.html
+echo
+echo "pages: out/llama3-70b.ranking.html, out/llama3-70b.why.html"
+echo "picture: out/llama3-70b.why.svg"

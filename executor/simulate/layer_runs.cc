@@ -34,6 +34,7 @@ bool LayerRuns::Start(int32_t entity, const StreamCursor& at, bool can_open) {
   if (events_.now() < in_.hosts[program].start_ps || !StreamsAreThere(entity, at, index)) {
     return false;
   }
+  if (run.apart_at == TaskIndex::Place(at.instance, at.layer, 0)) return false;
   const TaskRef layer{at.instance, at.layer, 0};
   const bool has_ports = can_open && index.kernels_need_ports;
   if (!has_ports && !streams_.HasPorts(entity, layer)) return false;

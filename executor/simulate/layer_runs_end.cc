@@ -172,6 +172,9 @@ void LayerRuns::Dissolve(int32_t entity) {
   if (run.layers > 1) {
     if (const int32_t over = run.LayerAt(events_.now()); over > 0) Keep(entity, over);
   }
+  if (run.tails && run.kernels_end == 0) {
+    run.apart_at = TaskIndex::Place(run.instance, run.first_layer, 0);
+  }
   const LayerVariants::Variant& variant = variants_[run.variant];
   const BlockIndex& index = in_.index.block(variant.block);
   const LayerStop stop =

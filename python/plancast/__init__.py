@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from plancast.comparison import Comparison, compare
     from plancast.compiled import ExecutionGraph, execution_graph
     from plancast.errors import InputError
+    from plancast.explaining.alone import Explanation
+    from plancast.explaining.difference import ExplainedDifference
     from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
     from plancast.found_schedule import FoundSchedule, find_schedule
@@ -105,6 +107,8 @@ __all__ = [
     "Comparison",
     "Distribution",
     "ExecutionGraph",
+    "ExplainedDifference",
+    "Explanation",
     "Failures",
     "Fit",
     "Forecast",
@@ -190,6 +194,8 @@ _HOME = {
     "Comparison": "comparison",
     "Distribution": "randomness",
     "ExecutionGraph": "compiled",
+    "ExplainedDifference": "explaining.difference",
+    "Explanation": "explaining.alone",
     "Failures": "training.failures",
     "Fit": "fitting",
     "Forecast": "forecast",

@@ -295,6 +295,10 @@ class Forecast:
     @property
     def own_variance_s2(self) -> float: ...
     @property
+    def stages_ps(self) -> list[tuple[str, int, int, int, list[int]]]: ...
+    @property
+    def simulated_ps(self) -> int: ...
+    @property
     def factors(self) -> dict[str, tuple[float, float]]: ...
     @property
     def extrapolated_factors(self) -> list[str]: ...
@@ -390,6 +394,21 @@ def predict(
     datasheet: bool,
     chunk_level: bool,
 ) -> Forecast: ...
+def plan_work(
+    model: Model,
+    machine: Machine,
+    strategy: Strategy,
+    session: Session,
+    devices: list[tuple[int, int]],
+    *,
+    batch: int | None,
+    dtype: str,
+    profile: str,
+    precision: dict[str, str],
+    cuda_graphs: bool | str,
+    datasheet: bool,
+    chunk_level: bool,
+) -> list[list[dict[str, Any]]]: ...
 def fit_advice(
     model: Model,
     machine: Machine,

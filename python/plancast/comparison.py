@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import RenderableType
 
+    from plancast.explaining.causes import Cause
+
 # With more of a path priced from other hardware, no probability is told.
 _MOST_EXTRAPOLATED = 0.5
 
@@ -41,6 +43,8 @@ class Difference:
     reason: str
     interval: tuple[float, float]
     extrapolated: tuple[float, float] = (0.0, 0.0)
+    # Every cause with a sentence, which sum to `seconds` (Forecast.explain); none between jobs.
+    causes: tuple[Cause, ...] = ()
 
 
 class Comparison:
@@ -87,6 +91,7 @@ class Comparison:
                     "faster_probability": d.faster_probability,
                     "extrapolated": list(d.extrapolated),
                     "reason": d.reason,
+                    "causes": [cause.to_dict() for cause in d.causes],
                 }
                 for d in self.differences
             ],
@@ -149,7 +154,16 @@ def difference(base: Forecast, other: Forecast) -> Difference:
         _reason(seconds, relative, parts),
         (seconds - slack, seconds + slack),
         extrapolated,
+        _causes(base, other),
     )
+
+
+def _causes(base: Forecast, other: Forecast) -> tuple[Cause, ...]:
+    from plancast.question import PlanQuestion
+
+    if not all(isinstance(f._question, PlanQuestion) for f in (base, other)):
+        return ()
+    return other.explain(versus=base).causes
 
 
 def _unshared(mine: Forecast, theirs: Forecast) -> float:

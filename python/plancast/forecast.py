@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
-from plancast import _core, files
+from plancast import _core, arguments, files
 from plancast.charts.methods import ForecastCharts
 from plancast.checked import checked
 from plancast.errors import InputError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import RenderableType
 
+    from plancast.explaining.alone import Explanation
+    from plancast.explaining.difference import ExplainedDifference
     from plancast.strategy import Strategy
 
 # Slices that are made without a pause.
@@ -270,6 +272,26 @@ class Forecast(ForecastCharts, Immutable):
     def own_variance_s2(self) -> float:
         """Square of the part of the error that no other forecast shares, seconds squared."""
         return self._core.own_variance_s2
+
+    @overload
+    def explain(self) -> Explanation: ...
+    @overload
+    def explain(self, versus: Forecast) -> ExplainedDifference: ...
+    def explain(self, versus: Forecast | None = None) -> Explanation | ExplainedDifference:
+        """Why the iteration takes as long as it does, or why it is not another's.
+
+        Alone: what binds each stage, what would bind next, what more of a resource is worth, what
+        would make it fit. Against another forecast: signed seconds by cause, which sum to the
+        difference (docs/explain.md).
+        """
+        if versus is None:
+            from plancast.explaining.alone import Explanation
+
+            return Explanation(self)
+        from plancast.explaining.difference import ExplainedDifference
+
+        arguments.instance(versus, Forecast, "versus", "predict(model, machine, strategy)")
+        return ExplainedDifference(self, versus)
 
     def timeline(self) -> list[Slice]:
         """Every task on the representative of each device class, by start.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -17,6 +19,8 @@ from plancast.plan_record import columns, plan_record
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import RenderableType
+
+    from plancast.ties import Tie
 
 
 @checked
@@ -99,6 +103,16 @@ class Ranking:
     def __getitem__(self, index: int | slice) -> Forecast | list[Forecast]:
         return self._plans[index]
 
+    @cached_property
+    def ties(self) -> list[Tie]:
+        """Plans that the errors of forecasts do not tell from the fastest, the simplest first.
+
+        With the probability that each is the best (`plancast.ties`).
+        """
+        from plancast.ties import ties
+
+        return ties(sorted(self._plans, key=lambda plan: plan.iteration_time))
+
     def to_dict(self) -> dict[str, Any]:
         """The fields of `plancast rank --json`."""
         return {
@@ -111,6 +125,7 @@ class Ranking:
             "excluded": self.excluded,
             "seconds": self.seconds,
             "nearest": self.nearest,
+            "ties": [asdict(tie) for tie in self.ties],
         }
 
     def records(self) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ MACHINE = pc.Machine.preset("dgx-a100-80g", hosts=1)
 RESULTS = {
     "AlgorithmRun", "CollectiveRow", "CollectiveTable", "Distribution", "ExecutionGraph", "Fit",
     "ClusterChange", "ClusterOutcome", "FoundSchedule", "InputError",
+    "ExplainedDifference", "Explanation",
     "JobForecast", "LaunchConfig", "ParetoFront", "Plan", "Sensitivities", "SynthesizedAlgorithm",
     "WhatIf", "Comparison", "Sizing", "SpotRun", "TrainingRun", "Failures.names", "profiles",
     "recompute_sets", "rules", "Machine.presets", "Model.presets", "Model.from_torch", "flows",

@@ -103,6 +103,7 @@ def test_rank(cli, small_file):
         "excluded",
         "seconds",
         "nearest",
+        "ties",
     }
     times = [plan["iteration_time_s"] for plan in value["plans"]]
     assert times == sorted(times)

@@ -48,7 +48,14 @@ def test_json_has_the_documented_fields(cli, tmp_path):
     assert set(value["sources"]["here"]) == {
         "rows", "mape", "bias", "median", "p90", "max", "constant_mfu_mape",
     }  # fmt: skip
-    assert set(value["groups"]["g"]) == {"rows", "spearman", "kendall", "regret"}
+    assert set(value["groups"]["g"]) == {
+        "rows",
+        "spearman",
+        "kendall",
+        "regret",
+        "constant_mfu_regret",
+        "constant_hfu_regret",
+    }
     assert value["oom"] == {"true_fit": 2, "false_fit": 0, "true_oom": 0, "false_oom": 0}
     assert set(value["overall"]) == {"row_weighted", "source_weighted"}
     for row in value["rows"]:

@@ -18,7 +18,10 @@ struct LayerRun {
   // Kernels come after it before all of it is over: with its own it comes apart.
   bool tails = false;
   int64_t kernels_end = 0;  // of the last layer, after its beginning
-  int32_t variant = 0;      // of the block, in LayerVariants
+  // TaskIndex::Place of the layer that came apart last where it began, for its kernels take no
+  // time: at once it would again.
+  int64_t apart_at = -1;
+  int32_t variant = 0;  // of the block, in LayerVariants
   int64_t begin = 0, period = 0;
   LayerOutcome* outcome = nullptr;
   LayerConditions conditions;

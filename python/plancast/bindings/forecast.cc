@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ namespace {
 
 constexpr double kPicosecond = ToSeconds(1);
 
-// The parts in the order of plancast.forecast.PARTS.
+// The parts in the order of plancast.parts.PARTS.
 using Parts = std::array<double, 13>;
 
 // Picoseconds.
@@ -193,6 +194,24 @@ void BindForecast(py::module_& m) {
                                const double beyond = self.beyond_simulated();
                                return self.result.own_variance_s2 * beyond * beyond;
                              })
+      // (name, program, lowest device, devices, parts in picoseconds as simulated) of each class
+      // of devices.
+      .def_property_readonly(
+          "stages_ps",
+          [](const Forecast& self) {
+            std::vector<std::tuple<std::string, int32_t, int64_t, int64_t, std::array<int64_t, 13>>>
+                out;
+            for (const DeviceClassResult& entry : self.result.classes) {
+              const Parts parts = PartsOf(entry.breakdown);
+              std::array<int64_t, 13> whole = {};
+              std::copy(parts.begin(), parts.end(), whole.begin());
+              out.emplace_back(entry.name, entry.program, entry.representative, entry.devices,
+                               whole);
+            }
+            return out;
+          })
+      .def_property_readonly("simulated_ps",
+                             [](const Forecast& self) { return self.result.makespan_ps; })
       .def_property_readonly("factors", &Factors)
       .def_property_readonly("extrapolated_factors", &ExtrapolatedFactors)
       .def_property_readonly("counters", &CountersOf)

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
+from plancast.report.explanation import cause_lines
 from plancast.report.remarks import place, remarks, said, setting
 from plancast.report.tables import PART_LABELS
 from plancast.textual import count, duration, gib, percent
@@ -58,6 +59,9 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
     for i, d in enumerate(comparison.differences, start=1):
         parts.append(Text.assemble((f"{_letter(i)} against A: ", "bold"), d.reason))
         parts.append(WrappedText(_sureness(d, _letter(i)), indent=3, style="dim"))
+        if d.causes:
+            total = sum(cause.picoseconds for cause in d.causes)
+            parts.append(cause_lines(d.causes, total, most=5))
     if not _shared("batch", settings):
         parts.append(
             Text("note: the global batches differ, so the steps are not of equal work", style="dim")

@@ -12,7 +12,7 @@ from plancast.report.remarks import place, remarks, said, setting
 from plancast.textual import count, duration, gib, percent, ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from plancast.forecast import Forecast
     from plancast.ranking import Ranking
@@ -26,8 +26,10 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
         first = plans[0]
         heading = Text(first.model, style="bold")
         heading.append(f" on {place(first)}", style="")
-        parts += [heading, Text(said(setting(first)), style="dim"), _plans_table(plans)]
-        parts += remarks(plans, _numbers)
+        chances = {tie.strategy: tie.probability for tie in ranking.ties}
+        table = _plans_table(plans, chances if len(chances) > 1 else {})
+        parts += [heading, Text(said(setting(first)), style="dim"), table]
+        parts += [*_ties(ranking), *remarks(plans, _numbers)]
     else:
         parts.append(Text("no plan of the space fits", style="bold red"))
         parts += _nearest(ranking)
@@ -67,7 +69,17 @@ def _nearest(ranking: Ranking) -> list[RenderableType]:
     return [WrappedText(f"nearest: {strategy}", style="bold"), Text(advice)]
 
 
-def _plans_table(plans: Sequence[Forecast]) -> FittedTable:
+def _ties(ranking: Ranking) -> list[RenderableType]:
+    """Which plans the errors of forecasts do not tell apart, and the simplest of them."""
+    if len(ranking.ties) < 2:
+        return []
+    positions = sorted(tie.position for tie in ranking.ties)
+    simplest = ranking.ties[0]
+    text = f"tie within the error of forecasts: {_numbers(positions)}; the simplest of them is "
+    return [Text(f"{text}#{simplest.position + 1}", style="dim")]
+
+
+def _plans_table(plans: Sequence[Forecast], chances: Mapping[str, float]) -> FittedTable:
     table = FittedTable()
     table.numbers("#", style="dim")
     table.words("strategy", least=28, style="cyan")
@@ -75,6 +87,8 @@ def _plans_table(plans: Sequence[Forecast]) -> FittedTable:
     table.numbers("iteration")
     for column, leaves in (("90 %", 5), ("vs best", 6), (rate, 3), ("MFU", 4)):
         table.numbers(column, leaves=leaves)
+    if chances:
+        table.numbers("best", leaves=7)
     table.numbers("GiB")
     table.numbers("bubble", leaves=2)
     table.numbers("comm", leaves=1)
@@ -90,12 +104,20 @@ def _plans_table(plans: Sequence[Forecast]) -> FittedTable:
             "" if position == 1 else f"+{percent(total / best - 1)}",
             count(plan.units_per_s_per_gpu),
             percent(plan.mfu),
+            *([_chance(chances.get(plan.strategy))] if chances else []),
             gib(plan.peak_memory),
             percent(shares["bubble"] / total),
             percent(exposed / total),
             style="bold" if position == 1 else "",
         )
     return table
+
+
+def _chance(probability: float | None) -> str:
+    """Of a tie, that it is the best."""
+    if probability is None:
+        return ""
+    return percent(probability, 0) if probability >= 0.01 else "<1 %"
 
 
 def _numbers(positions: Sequence[int]) -> str:

@@ -174,8 +174,10 @@ def _groups(board: Scoreboard) -> ScoreTable:
         "groups",
         "Order of plans for one job",
         "Groups are alternative plans for one job. Regret: how much slower than the best plan "
-        "the one is that the forecasts would pick.",
-        ("group", "plans", "Spearman", "Kendall", "regret"),
+        "the one is that the forecasts would pick. Constant MFU: that of a ranking by the model's "
+        "FLOPs, which are the same for all plans of a job: the mean over them. Constant HFU: by "
+        "the FLOPs that are executed, recomputation included: the mean over those with fewest.",
+        ("group", "plans", "Spearman", "Kendall", "regret", "constant MFU", "constant HFU"),
         [
             (
                 group.replace("|", " "),
@@ -183,6 +185,10 @@ def _groups(board: Scoreboard) -> ScoreTable:
                 correlation(scores["spearman"]),
                 correlation(scores["kendall"]),
                 percent(scores["regret"]),
+                *(
+                    "" if scores[name] is None else percent(scores[name])
+                    for name in ("constant_mfu_regret", "constant_hfu_regret")
+                ),
             )
             for group, scores in ordered
         ],

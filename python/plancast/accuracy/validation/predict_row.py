@@ -34,6 +34,8 @@ class RowResult:
     unsupported: str | None = None
     # Seconds the row would take at 100 % MFU of the model's FLOPs.
     ideal_s: float | None = None
+    # The same of all FLOPs that it executes, recomputation included.
+    executed_s: float | None = None
     breakdown: dict[str, float] | None = None
     strategy: str = ""  # in canonical form, with what was chosen
     devices: int = 0
@@ -130,7 +132,8 @@ def predict_row(
         fits=forecast.fits,
         predicted_peak_mem_gb=_memory_gib(row, forecast),
         chosen={**forecast.chosen, **job.chosen, **chosen},
-        ideal_s=_ideal(forecast),
+        ideal_s=_at_peak(forecast, forecast._core.model_flops),
+        executed_s=_at_peak(forecast, forecast._core.hardware_flops),
         breakdown=forecast.breakdown(),
         strategy=forecast.strategy,
         devices=forecast.devices,
@@ -214,9 +217,9 @@ def _predict(
     )
 
 
-def _ideal(forecast: Forecast) -> float | None:
+def _at_peak(forecast: Forecast, flops: float) -> float | None:
     rate = forecast._core.peak_flops_per_gpu * forecast.devices
-    return forecast._core.model_flops / rate if rate > 0 else None
+    return flops / rate if rate > 0 else None
 
 
 def _meaning(row: Row) -> str:

@@ -18,7 +18,12 @@ from plancast.accuracy.validation.predict_row import RowResult
 from plancast.accuracy.validation.residuals import Residual
 from plancast.accuracy.validation.rows import Skipped
 from plancast.accuracy.validation.slices import slices
-from plancast.accuracy.validation.statistics import best_constant_mape, error_scores, group_scores
+from plancast.accuracy.validation.statistics import (
+    best_constant_mape,
+    error_scores,
+    group_scores,
+    regret,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -74,10 +79,13 @@ class Scoreboard:
     def groups(self) -> dict[str, dict[str, Any]]:
         """How well the alternative plans of one job are ordered, two measured plans or more."""
         return {
-            group: group_scores(
-                [r.predicted or 0.0 for r in results], [r.measured or 0.0 for r in results]
-            )
+            group: {
+                **group_scores([r.predicted or 0.0 for r in results], measured),
+                "constant_mfu_regret": _regret([r.ideal_s for r in results], measured),
+                "constant_hfu_regret": _regret([r.executed_s for r in results], measured),
+            }
             for group, results in _by(self.scored, lambda r: r.row.group).items()
+            for measured in [[r.measured or 0.0 for r in results]]
             if group and len(results) >= 2
         }
 
@@ -206,6 +214,12 @@ def _by(
 def _error(result: RowResult) -> float:
     assert result.error is not None
     return result.error
+
+
+def _regret(ideal: list[float | None], measured: list[float]) -> float | None:
+    """Of a ranking by FLOPs alone; None where a plan's are not known."""
+    known = [time for time in ideal if time]
+    return regret(known, measured) if len(known) == len(measured) else None
 
 
 def _constant_mfu(results: list[RowResult]) -> float:
