@@ -237,6 +237,14 @@ class Maker {
       if (sends && whole && updates && UpdateOfAll() > 0) {
         then(UpdateOfAll(), Kind::kUpdate, 0, std::exchange(all, {}));
       }
+      if (updates && traffic_.host_ps > 0) {
+        DagTask host;
+        host.kind = DagTask::Kind::kHost;
+        host.duration_ps = traffic_.host_ps;
+        std::vector<int32_t> waits_for = whole ? std::exchange(all, {}) : std::vector<int32_t>();
+        waits_for.push_back(last);
+        last = Add(&dag, watched, host, {Kind::kHost, 0, 0}, waits_for);
+      }
       // Updates run as soon as they can, between the units of the forward pass.
       std::vector<int32_t> ready(messages_.size(), -1);
       for (int32_t u = 0; u < units; ++u) {
@@ -321,6 +329,7 @@ absl::Status GradientTraffic::Verify() const {
         std::make_tuple(partition_bytes, int64_t{0}, "partition"),
         std::make_tuple(credit_bytes, int64_t{1}, "credit"),
         std::make_tuple(overhead_ps, int64_t{0}, "overhead"),
+        std::make_tuple(host_ps, int64_t{0}, "time of the host"),
         std::make_tuple(passes, int64_t{1}, "number of passes"),
         std::make_tuple(server_hosts, int64_t{0}, "number of servers")}) {
     if (value >= least) continue;

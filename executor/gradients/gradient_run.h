@@ -13,7 +13,7 @@ namespace plancast {
 
 // What a task of a worker is.
 struct GradientTask {
-  enum class Kind : uint8_t { kForward, kBackward, kUpdate, kReduce, kGather, kPush, kPull };
+  enum class Kind : uint8_t { kForward, kBackward, kUpdate, kHost, kReduce, kGather, kPush, kPull };
   Kind kind = Kind::kForward;
   int32_t unit = 0;   // of a communication: the first that waits for it; of an update: likewise
   int64_t bytes = 0;  // of a communication, of its part
@@ -41,7 +41,8 @@ struct GradientSpan {
 
 struct GradientRun {
   int64_t iteration_ps = 0;
-  int64_t compute_ps = 0;  // of that, what a worker computes; the rest waits for gradients
+  int64_t compute_ps = 0;  // of that, what a worker computes
+  int64_t exposed_ps = 0;  // and what it waits for gradients
   int64_t workers = 0, messages = 0, parts = 0;
   int64_t most_in_flight = 0;       // of one sender, or of all-reduces
   int64_t sent_bytes = 0;           // that a worker pushes, or reduces, in an iteration

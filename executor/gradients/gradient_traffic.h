@@ -36,6 +36,8 @@ struct GradientTraffic {
   bool waits_for_all = true;
   int64_t overhead_ps = 0;  // of each part: launches, copies through hosts
 
+  int64_t host_ps = 0;  // of the host in each iteration, before its first forward pass
+
   // Passes of an iteration, and whether each sends (DDP without `no_sync`) or the last alone.
   int64_t passes = 1;
   bool each_pass_sends = false;

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
     from plancast.found_schedule import FoundSchedule, find_schedule
+    from plancast.gradient_traffic.forecast import GradientForecast, GradientSpan, gradients
+    from plancast.gradient_traffic.traffic import GradientTraffic
+    from plancast.gradient_traffic.tuning import Tuning
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.launch_config import LaunchConfig
     from plancast.learned import Learned
@@ -107,6 +110,9 @@ __all__ = [
     "Fit",
     "Forecast",
     "FoundSchedule",
+    "GradientForecast",
+    "GradientSpan",
+    "GradientTraffic",
     "InputError",
     "JobForecast",
     "Kernel",
@@ -135,6 +141,7 @@ __all__ = [
     "Topology",
     "TrainingJob",
     "TrainingRun",
+    "Tuning",
     "WhatIf",
     "auto_config",
     "best_of_grid",
@@ -146,6 +153,7 @@ __all__ = [
     "find_schedule",
     "fits",
     "flows",
+    "gradients",
     "learn",
     "local_search",
     "pareto_front",
@@ -190,6 +198,9 @@ _HOME = {
     "Fit": "fitting",
     "Forecast": "forecast",
     "FoundSchedule": "found_schedule",
+    "GradientForecast": "gradient_traffic.forecast",
+    "GradientSpan": "gradient_traffic.forecast",
+    "GradientTraffic": "gradient_traffic.traffic",
     "InputError": "errors",
     "JobForecast": "jobs",
     "Kernel": "records",
@@ -218,6 +229,7 @@ _HOME = {
     "Topology": "communication.nccl",
     "TrainingJob": "jobs",
     "TrainingRun": "training.training_run",
+    "Tuning": "gradient_traffic.tuning",
     "WhatIf": "changes",
     "auto_config": "planners.auto_config",
     "best_of_grid": "planners.grid",
@@ -229,6 +241,7 @@ _HOME = {
     "find_schedule": "found_schedule",
     "fits": "fitting",
     "flows": "communication.flow_list",
+    "gradients": "gradient_traffic.forecast",
     "learn": "learning",
     "local_search": "planners.local_search",
     "pareto_front": "communication.synthesis",
