@@ -31,8 +31,9 @@ struct DagTask {
 // A queue of communications. What waits in it begins as long as the bytes in flight are fewer than
 // the credit, so that they are never more than the credit and one communication.
 struct CommQueue {
-  bool by_priority = false;  // else first come, first served
-  int64_t credit_bytes = 1;  // 1: one at a time
+  bool by_priority = false;   // else first come, first served
+  int64_t credit_bytes = 1;   // 1: one at a time
+  bool per_receiver = false;  // of messages: a sender has one for each receiver
 };
 
 // Tasks in the order in which a rank takes them up when several are free.

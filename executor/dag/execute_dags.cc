@@ -243,7 +243,10 @@ class Run {
     meeting.task.collective = CollectiveKind::kSendRecv;
     meetings_.push_back(std::move(meeting));
     const auto number = static_cast<int32_t>(meetings_.size()) - 1;
-    return meetings_.back().task.queue < 0 ? Start(number) : TakeTurns(number, from, sent);
+    const int32_t queue = meetings_.back().task.queue;
+    if (queue < 0) return Start(number);
+    const bool apart = job_.queues[queue].per_receiver;
+    return TakeTurns(number, apart ? (from << 32) + to : from, sent);
   }
 
   // A communication that all have joined waits for its turn in the queue of `whose`.
@@ -346,10 +349,8 @@ class Run {
       case Kind::kNothing:
         break;
       case Kind::kHost:
-        rank.host_busy = false;
-        break;
       case Kind::kKernel:
-        rank.kernel_busy = false;
+        (DagOf(r).tasks[index].kind == Kind::kHost ? rank.host_busy : rank.kernel_busy) = false;
         if (r == 0) spans_.push_back({index, now_ - DagOf(r).tasks[index].duration_ps, now_});
         break;
       default:

@@ -38,7 +38,7 @@ struct DagResult {
   int64_t makespan_ps = 0;
   std::vector<DagRankResult> ranks;
   std::vector<DagComm> comms;           // by begin
-  std::vector<DagSpan> spans;           // kernels and communications of rank 0, by end
+  std::vector<DagSpan> spans;           // of rank 0, what takes time, by end
   std::vector<int64_t> most_in_flight;  // by queue, of any group or sender, bytes
 };
 

@@ -34,10 +34,12 @@ class Maker {
         const Machine& machine)
       : units_(units), traffic_(traffic), spec_(machine.spec()) {
     job_.workers = (spec_.hosts - traffic.server_hosts) * spec_.gpus_per_host;
-    hosts_ = spec_.hosts - traffic.server_hosts;
-    local_ = traffic.server_hosts > 0 ? spec_.gpus_per_host : job_.workers;
+    const int64_t hosts = spec_.hosts - traffic.server_hosts;
+    const bool inside = traffic.server_hosts > 0 && traffic.sums_in_hosts;
+    local_ = inside ? spec_.gpus_per_host : 1;
+    senders_ = job_.workers / local_;
     const int64_t ports = std::clamp<int64_t>(spec_.nics_per_host, 1, spec_.gpus_per_host);
-    for (int64_t h = hosts_; h < spec_.hosts; ++h) {
+    for (int64_t h = hosts; h < spec_.hosts; ++h) {
       for (int64_t p = 0; p < ports; ++p) {
         servers_.push_back(h * spec_.gpus_per_host + p * (spec_.gpus_per_host / ports));
       }
@@ -55,7 +57,8 @@ class Maker {
     for (int32_t q = 0; q < kNumQueues; ++q) {
       // Inside of hosts, one after the other on their communicator.
       const bool inside = traffic_.server_hosts > 0 && q == kReduces;
-      dags.queues.push_back({traffic_.by_priority, inside ? 1 : traffic_.credit_bytes});
+      const int64_t credit = inside ? 1 : std::max<int64_t>(traffic_.credit_bytes, 1);
+      dags.queues.push_back({traffic_.by_priority, credit, traffic_.credit_bytes == 0});
     }
     const int64_t ranks = spec_.hosts * spec_.gpus_per_host;
     dags.dag_of.assign(ranks, 0);
@@ -64,7 +67,7 @@ class Maker {
       dags.dags.push_back(WorkerDag(0, 0, /*watched=*/true));
     } else {
       for (int64_t w = 0; w < job_.workers; ++w) {
-        if (w % local_ == 0) AddGroup(w, w + local_);
+        if (local_ > 1 && w % local_ == 0) AddGroup(w, w + local_);
         dags.dag_of[w] = static_cast<int32_t>(dags.dags.size());
         dags.dags.push_back(WorkerDag(static_cast<int32_t>(w / local_), w % local_, w == 0));
       }
@@ -99,7 +102,7 @@ class Maker {
     for (Message& message : messages_) {
       message.begin = static_cast<int32_t>(job_.parts);
       const int64_t most = traffic_.partition_bytes > 0 ? traffic_.partition_bytes
-                           : servers > 0                ? CeilDiv(message.bytes, servers)
+                           : Spreads(message.bytes)     ? CeilDiv(message.bytes, servers)
                                                         : message.bytes;
       if (CeilDiv(message.bytes, most) > kMostTasks) {
         job_.parts = kMostTasks + 1;
@@ -111,6 +114,10 @@ class Maker {
       job_.parts += static_cast<int64_t>(message.parts.size());
     }
     job_.messages = static_cast<int64_t>(messages_.size());
+  }
+
+  bool Spreads(int64_t bytes) const {
+    return !servers_.empty() && traffic_.spread_bytes > 0 && bytes >= traffic_.spread_bytes;
   }
 
   absl::Status CheckSize() const {
@@ -281,7 +288,8 @@ class Maker {
           const int64_t part = message.begin + static_cast<int64_t>(i);
           for (int64_t local = 0; local < local_; ++local) {
             if (ServerOf(part, local) == server) {
-              Serve(&dag, message, ShareOf(message.parts[i]), local, TagOf(send, part, local));
+              Serve(&dag, server, message, ShareOf(message.parts[i]), local,
+                    TagOf(send, part, local));
             }
           }
         }
@@ -290,19 +298,21 @@ class Maker {
     return dag;
   }
 
-  void Serve(RankDag* dag, const Message& message, int64_t share, int64_t local, int64_t tag) {
+  void Serve(RankDag* dag, int64_t server, const Message& message, int64_t share, int64_t local,
+             int64_t tag) {
     std::vector<int32_t> summed;
     const int64_t sum_ps = RoundToPicoseconds(static_cast<double>(share) * sum_s_per_byte_);
-    for (int64_t h = 0; h < hosts_; ++h) {
+    for (int64_t h = 0; h < senders_; ++h) {
       DagTask push = Comm(DagTask::Kind::kRecv, share, -1, message.first);
       push.peer = h * local_ + local;
       push.tag = tag;
       const int32_t got = Add(dag, false, push, {}, {});
       summed.push_back(Add(dag, false, Kernel(sum_ps), {}, {got}));
     }
-    for (int64_t h = 0; h < hosts_; ++h) {
+    // Servers begin with different workers.
+    for (int64_t h = 0; h < senders_; ++h) {
       DagTask pull = Comm(DagTask::Kind::kSend, share, kPulls, message.first);
-      pull.peer = h * local_ + local;
+      pull.peer = (h + server) % senders_ * local_ + local;
       pull.tag = tag;
       Add(dag, false, pull, {}, summed);
     }
@@ -312,6 +322,7 @@ class Maker {
   const GradientTraffic& traffic_;
   const Machine::Spec& spec_;
   int64_t hosts_ = 0;             // of workers
+  int64_t senders_ = 0;           // workers, or groups of them
   int64_t local_ = 1;             // workers that sum among themselves first
   std::vector<int64_t> servers_;  // devices whose interfaces they are at
   double sum_s_per_byte_ = 0;
@@ -327,7 +338,8 @@ absl::Status GradientTraffic::Verify() const {
        {std::make_tuple(bucket_bytes, int64_t{0}, "bucket"),
         std::make_tuple(first_bucket_bytes, int64_t{0}, "first bucket"),
         std::make_tuple(partition_bytes, int64_t{0}, "partition"),
-        std::make_tuple(credit_bytes, int64_t{1}, "credit"),
+        std::make_tuple(credit_bytes, int64_t{0}, "credit"),
+        std::make_tuple(spread_bytes, int64_t{0}, "size that is spread"),
         std::make_tuple(overhead_ps, int64_t{0}, "overhead"),
         std::make_tuple(host_ps, int64_t{0}, "time of the host"),
         std::make_tuple(passes, int64_t{1}, "number of passes"),

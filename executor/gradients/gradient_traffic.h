@@ -25,12 +25,14 @@ struct GradientTraffic {
   // Gradients of units are joined, in the order in which they are made, until a message has so
   // many bytes; 0: each by itself. The first message may be smaller (0: it is as the others).
   int64_t bucket_bytes = 0, first_bucket_bytes = 0;
-  // Messages are sent in parts of so many bytes at most; 0: whole, to servers one part for each.
+  // Messages are sent in parts of so many bytes at most; 0: whole.
   int64_t partition_bytes = 0;
   // Parts wait for their turn: those of the unit that runs forward first go first, else in the
   // order in which they are made.
   bool by_priority = false;
-  int64_t credit_bytes = 1;  // of parts in flight (CommQueue); 1: one at a time
+  // Of parts in flight (CommQueue); 1: one at a time; 0: one at a time to each server, as over
+  // connections that know nothing of one another.
+  int64_t credit_bytes = 1;
   // The next forward pass begins when all gradients are summed and all parameters updated; else
   // each of its units waits for its own.
   bool waits_for_all = true;
@@ -45,6 +47,11 @@ struct GradientTraffic {
   // Hosts behind those of the workers that sum in their memory what workers push, and from which
   // they pull the sums; one server at each of their interfaces. 0: all-reduces among the workers.
   int64_t server_hosts = 0;
+  // Whether workers of a host sum among themselves before each pushes its share; else each pushes
+  // all.
+  bool sums_in_hosts = true;
+  // Whole messages of at least so many bytes go to all servers, each its part; 0: none do.
+  int64_t spread_bytes = 0;
 
   // In place of the machine's prices: what links are known to reach, as `bytes_per_s` of a
   // message, of an all-reduce as bus bandwidth, of which messages of `half_bytes` reach a half.

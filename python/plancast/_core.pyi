@@ -528,6 +528,8 @@ def run_gradients(
     passes: int,
     each_pass_sends: bool,
     servers: int,
+    sums_in_hosts: bool,
+    spread: int,
     line: tuple[float, float] | None,
 ) -> GradientRun: ...
 def job_machine(machine: Machine, placement: str) -> Machine: ...

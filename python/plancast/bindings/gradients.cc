@@ -59,7 +59,7 @@ absl::StatusOr<Machine> WithServers(const Machine& machine, int64_t servers) {
 GradientRun Run(const std::vector<PyUnit>& rows, const PyMachine& machine, int64_t bucket,
                 int64_t first_bucket, int64_t partition, bool by_priority, int64_t credit,
                 bool waits_for_all, int64_t overhead_ps, int64_t host_ps, int64_t passes,
-                bool each_pass_sends, int64_t servers,
+                bool each_pass_sends, int64_t servers, bool sums_in_hosts, int64_t spread,
                 const std::optional<std::pair<double, double>>& line) {
   std::vector<GradientUnit> units;
   for (const auto& [name, forward, backward, update, bytes] : rows) {
@@ -77,6 +77,8 @@ GradientRun Run(const std::vector<PyUnit>& rows, const PyMachine& machine, int64
   traffic.passes = passes;
   traffic.each_pass_sends = each_pass_sends;
   traffic.server_hosts = servers;
+  traffic.sums_in_hosts = sums_in_hosts;
+  traffic.spread_bytes = spread;
   if (line.has_value()) traffic.line = {line->first, line->second};
   auto run = [&]() -> absl::StatusOr<GradientRun> {
     py::gil_scoped_release release;
@@ -116,7 +118,8 @@ void BindGradients(py::module_& m) {
   m.def("run_gradients", &Run, py::arg("units"), py::arg("machine"), py::kw_only(),
         py::arg("bucket"), py::arg("first_bucket"), py::arg("partition"), py::arg("by_priority"),
         py::arg("credit"), py::arg("waits_for_all"), py::arg("overhead_ps"), py::arg("host_ps"),
-        py::arg("passes"), py::arg("each_pass_sends"), py::arg("servers"), py::arg("line"));
+        py::arg("passes"), py::arg("each_pass_sends"), py::arg("servers"), py::arg("sums_in_hosts"),
+        py::arg("spread"), py::arg("line"));
 }
 
 }  // namespace plancast

@@ -12,7 +12,8 @@ _KNOBS = (
     ("first-bucket", "SIZE", "the same of the first message"),
     ("partition", "SIZE", "send messages in parts of so many bytes; 0: whole"),
     ("order", "HOW", "made: first come, first served; priority: first layers first"),
-    ("credit", "SIZE", "bytes in flight below which a further part begins; one: one at a time"),
+    ("credit", "SIZE", "bytes in flight below which a further part begins; one: one at a time; each: one to each server"),
+    ("spread", "SIZE", "whole messages of so many bytes go to all servers, a part to each"),
     ("wait", "FOR", "the next forward pass: all gradients, or each layer for its own"),
     ("sync", "WHEN", "of several passes: last (no_sync), or each"),
     ("half-bytes", "SIZE", "of --bus-gb-per-s: a message that reaches half of it"),
@@ -26,7 +27,7 @@ def add_parser(commands: Any) -> None:
         help="when gradients are sent: buckets, priority, servers",
         description="Forecasts an iteration of data-parallel workers, each with the whole model, "
         "by when and in what pieces their gradients are sent.",
-        epilog="Example: plancast gradients -m resnet50 -c t4-pcie -s mb=32 --tune bucket",
+        epilog="Example: plancast gradients -m resnet50 -c t4-pcie:1 -s mb=32 --tune bucket",
     )
     opts.add_model(parser, profile="ddp")
     opts.add_types(parser)
@@ -52,6 +53,11 @@ def add_parser(commands: Any) -> None:
         type=opts.positive,
         metavar="N",
         help="hosts beside the workers' that sum; default: all-reduces",
+    )
+    parser.add_argument(
+        "--no-host-sums",
+        action="store_true",
+        help="every worker pushes all, without sums inside of hosts",
     )
     parser.add_argument(
         "--call-us", type=float, metavar="US", help="of each part beside what the machine says"
@@ -85,6 +91,7 @@ def _run(options: argparse.Namespace) -> int:
         options.strategy,
         scheme=options.scheme,
         servers=options.servers or 0,
+        host_sums=False if options.no_host_sums else None,
         call_us=options.call_us,
         bus_gb_per_s=options.bus_gb_per_s,
         tune=options.tune,

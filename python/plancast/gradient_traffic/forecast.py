@@ -232,6 +232,8 @@ def gradients(
     wait: str | None = None,
     sync: str | None = None,
     servers: int = 0,
+    host_sums: bool | None = None,
+    spread: int | str | None = None,
     call_us: float | None = None,
     bus_gb_per_s: float | None = None,
     half_bytes: int | str | None = None,
@@ -253,10 +255,12 @@ def gradients(
       first_bucket: of the first message.
       partition: of parts of messages.
       order: `made` or `priority`.
-      credit: in flight; `one` part at a time.
+      credit: in flight; `one` part at a time, or one to `each` server.
       wait: `all` or `own`.
       sync: `last` or `each`.
       servers: hosts that sum, beside those of the machine, with the same interfaces.
+      host_sums: of workers of a host, before they push.
+      spread: over all servers.
       call_us: of each part beside what the machine says, microseconds.
       bus_gb_per_s: what links are known to reach, in place of the machine's prices.
       half_bytes: of such a link.
@@ -285,6 +289,8 @@ def gradients(
         "credit": credit,
         "wait": wait,
         "sync": told.get("sync") if sync is None else sync,
+        "host_sums": host_sums,
+        "spread": spread,
         "call_us": call_us,
         "bus_gb_per_s": bus_gb_per_s,
         "half_bytes": half_bytes,
@@ -313,7 +319,8 @@ def gradients(
 
 
 def _start(name: str, servers: int) -> GradientTraffic:
-    return scheme(arguments.word(name, "scheme"), servers=arguments.whole(servers, "servers", 0, 1 << 20))
+    hosts = arguments.whole(servers, "servers", 0, 1 << 20)
+    return scheme(arguments.word(name, "scheme"), servers=hosts)
 
 
 def _batch_of_worker(batch: int | None, workers: int) -> int | None:

@@ -27,14 +27,17 @@ class GradientTraffic:
       bucket: gradients are joined, in the order in which they are made, until a message has so
         many bytes; 0: each tensor by itself.
       first_bucket: the same of the first message; 0: as the others.
-      partition: messages are sent in parts of so many bytes at most; 0: whole, to servers one
-        part for each.
+      partition: messages are sent in parts of so many bytes at most; 0: whole.
       order: `made`: first come, first served; `priority`: those first that the next forward pass
         needs first.
-      credit: bytes in flight below which a further part begins; 1: one part at a time.
+      credit: bytes in flight below which a further part begins; 1: one part at a time; 0: one at
+        a time to each server, as over connections that know nothing of one another.
       wait: what the next forward pass waits for: `all` gradients, or each layer for its `own`.
       sync: of several passes (accum), the `last` sends alone, or `each` does.
       servers: hosts that sum, behind those of the workers; 0: all-reduces among the workers.
+      host_sums: whether workers of a host sum among themselves before they push, each its share;
+        else each pushes all.
+      spread: whole messages of at least so many bytes go to all servers, a part to each; 0: none.
       call_us: microseconds of each part beside what the machine says: launches, copies.
       bus_gb_per_s: in place of the machine's prices, what links are known to reach, GB/s.
       half_bytes: of such a link, the size of a message that reaches half of that rate.
@@ -48,6 +51,8 @@ class GradientTraffic:
     wait: str = "all"
     sync: str = "last"
     servers: int = 0
+    host_sums: bool = True
+    spread: int = 0
     call_us: float = 0.0
     bus_gb_per_s: float | None = None
     half_bytes: int = 0
@@ -67,6 +72,11 @@ class GradientTraffic:
         rate = self.bus_gb_per_s
         if rate is not None and not 1e-6 <= rate <= 1e6:
             raise InputError(f"`bus_gb_per_s` is {rate}; give GB/s, such as 8.")
+        if self.servers == 0 and (not self.host_sums or self.credit == 0):
+            raise InputError(
+                "sums inside of hosts and a part at a time to each server are of servers; give "
+                "`servers`."
+            )
         if self.half_bytes and rate is None:
             raise InputError("`half_bytes` belongs to `bus_gb_per_s`; give both.")
 
@@ -83,6 +93,8 @@ class GradientTraffic:
             "overhead_ps": round(self.call_us * 1e6),
             "each_pass_sends": self.sync == "each",
             "servers": self.servers,
+            "sums_in_hosts": self.host_sums,
+            "spread": self.spread,
             "line": None if rate is None else (rate * 1e9, float(self.half_bytes)),
         }
 
@@ -96,11 +108,15 @@ class GradientTraffic:
         for name in ("bucket", "first_bucket", "partition", "credit"):
             value = getattr(self, name)
             if value != getattr(GradientTraffic, name):
-                words.append(f"{name}={size_text(value)}")
+                words.append(f"{name}={credit_text(value) if name == 'credit' else size_text(value)}")
         for name in ("order", "wait", "sync", "servers", "call_us", "bus_gb_per_s"):
             value = getattr(self, name)
             if value != getattr(GradientTraffic, name):
                 words.append(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
+        if not self.host_sums:
+            words.append("host_sums=off")
+        if self.spread and self.servers and not self.partition:
+            words.append(f"spread={size_text(self.spread)}")
         if self.half_bytes:
             words.append(f"half_bytes={size_text(self.half_bytes)}")
         return ",".join(words) or "each tensor by itself"
@@ -110,11 +126,14 @@ class GradientTraffic:
 # kDefaultFirstBucketBytes of torch/csrc/distributed/c10d/reducer.hpp, one communicator.
 # ByteScheduler: partitions of 1e6 and a credit of 4e6 parameters with servers, 8e6 and 16e6 with
 # all-reduces (github.com/bytedance/byteps, bytescheduler/docs/scheduling.md), four bytes each.
+# Tensors by themselves, with servers: as ps-lite sends them for MXNet, which spreads arrays of
+# MXNET_KVSTORE_BIGARRAY_BOUND = 1e6 elements and more (MXNet's docs, faq/env_var.md).
 _SCHEMES: dict[str, dict[str, Any]] = {
     "ddp": {"bucket": 25 * _MIB, "first_bucket": _MIB},
     "tensors": {"wait": "own"},
     "bytescheduler": {"order": "priority", "wait": "own"},
 }
+_SPREAD = 4_000_000
 _BYTESCHEDULER = {True: (4_000_000, 16_000_000), False: (32_000_000, 64_000_000)}
 SCHEMES = tuple(_SCHEMES)
 
@@ -133,7 +152,9 @@ def scheme(name: str, *, servers: int = 0) -> GradientTraffic:
     knobs = dict(_SCHEMES[name])
     if name == "bytescheduler":
         knobs["partition"], knobs["credit"] = _BYTESCHEDULER[servers > 0]
-    return GradientTraffic(servers=servers, **knobs)
+    elif servers > 0:
+        knobs["credit"] = 0
+    return GradientTraffic(servers=servers, spread=_SPREAD if servers > 0 else 0, **knobs)
 
 
 def with_knobs(traffic: GradientTraffic, knobs: dict[str, Any]) -> GradientTraffic:
@@ -142,10 +163,12 @@ def with_knobs(traffic: GradientTraffic, knobs: dict[str, Any]) -> GradientTraff
     for name, value in knobs.items():
         if value is None:
             continue
-        if name in ("bucket", "first_bucket", "partition", "half_bytes"):
+        if name in ("bucket", "first_bucket", "partition", "spread", "half_bytes"):
             told[name] = size_of(value, name, 0)
         elif name == "credit":
-            told[name] = 1 if value == "one" else size_of(value, name, 1)
+            told[name] = {"one": 1, "each": 0}.get(str(value), -1)
+            if told[name] < 0:
+                told[name] = size_of(value, name, 1)
         else:
             told[name] = value
     # A bucket of one's own is not begun with the scheme's first one where that is larger.
@@ -170,9 +193,14 @@ def size_of(value: Any, what: str, least: int) -> int:
     elif arguments.is_whole(value):
         size = value
     if size is None or not least <= size <= _LARGEST:
-        also = ", or `one`" if what == "credit" else ""
+        also = ", `one` or `each`" if what == "credit" else ""
         raise InputError(f"`{what}` is `{value}`; give bytes, such as 25MB or 4MiB{also}.")
     return round(size)
+
+
+def credit_text(credit: int) -> str:
+    """A credit as it is written: `one` part at a time, one to `each` server, or bytes."""
+    return {0: "each", 1: "one"}.get(credit) or size_text(credit)
 
 
 def size_text(size: int) -> str:

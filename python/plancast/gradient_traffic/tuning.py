@@ -88,7 +88,7 @@ def tune(
     knobs: Sequence[str],
     gradient_bytes: int,
 ) -> Tuning:
-    """Tries one knob after the other, then pairs of them, until nothing is faster.
+    """Tries one knob after the other, again and again until none makes it faster.
 
     The default is among what is tried, so the best is never worse.
     """
@@ -110,12 +110,6 @@ def tune(
                     best = one
         if best == before:
             break
-    # The neighbours of the best, so that a curve shows both of its sides.
-    for knob in knobs:
-        for value in _values(knob, gradient_bytes):
-            time(_with(best, knob, value))
-    fastest = min(known, key=lambda one: known[one])
-    best = fastest if known[fastest] < known[best] else best
     return Tuning(default, best, tuple(known.items()))
 
 
@@ -130,4 +124,5 @@ def _values(knob: str, gradient_bytes: int) -> list[int]:
         return [0, *ladder, gradient_bytes]
     if knob == "partition":
         return [0, *ladder]
+    # 0, one to each server, is a default that stays where it is best.
     return [1, *ladder]

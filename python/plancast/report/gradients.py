@@ -84,8 +84,8 @@ def _tuning(tuned: Tuning) -> list[RenderableType]:
 
 
 def _named(knob: str, value: int) -> str:
-    if knob == "credit" and value == 1:
-        return "one part"
+    if knob == "credit" and value <= 1:
+        return "one part" if value else "one to each"
     if value == 0:
         return "each tensor" if knob == "bucket" else "whole"
     return size_text(value) if value % 1024 == 0 else f"{value / 1e6:,.4g}MB"

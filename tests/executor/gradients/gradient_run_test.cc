@@ -266,6 +266,37 @@ TEST(GradientRunTest, HalfTheServersTakeTwiceAsLong) {
   EXPECT_NEAR(two / four, 2, 0.1);
 }
 
+// Workers that do not sum among themselves send as often as there are workers in a host.
+TEST(GradientRunTest, SumsInsideOfHostsSpareTheirInterfaces) {
+  const Machine machine = MachineOf(8, 4, /*gpus_per_nic=*/4);
+  GradientTraffic traffic;
+  traffic.server_hosts = 4;
+  traffic.partition_bytes = 4 * kMiB;
+  traffic.credit_bytes = 64 * kMiB;
+  const std::vector<GradientUnit> units = {{"all", 0, 0, 0, int64_t{1} << 30}};
+  const GradientRun inside = RunOf(units, traffic, machine);
+  traffic.sums_in_hosts = false;
+  const GradientRun each = RunOf(units, traffic, machine);
+  EXPECT_EQ(each.sent_bytes, 4 * inside.sent_bytes);
+  EXPECT_GT(each.iteration_ps, 3 * inside.iteration_ps);
+}
+
+// Connections of their own keep all interfaces busy where one part at a time does not.
+TEST(GradientRunTest, WholeTensorsAreSpreadOverServers) {
+  const Machine machine = MachineOf(8, 1);
+  GradientTraffic traffic;
+  traffic.server_hosts = 4;
+  traffic.credit_bytes = 0;
+  const std::vector<GradientUnit> units = {{"all", 0, 0, 0, int64_t{1} << 30}};
+  const GradientRun whole = RunOf(units, traffic, machine);
+  EXPECT_EQ(whole.parts, 1);
+  traffic.spread_bytes = 4'000'000;
+  const GradientRun spread = RunOf(units, traffic, machine);
+  EXPECT_EQ(spread.parts, 4);
+  EXPECT_NEAR(static_cast<double>(whole.iteration_ps) / static_cast<double>(spread.iteration_ps), 4,
+              0.1);
+}
+
 TEST(GradientRunTest, OneMessageIsPricedByTheMachine) {
   const Machine machine = MachineOf(2, 4);
   const auto realised = Realise(machine, GroupPattern::Of({0, 1, 2, 3, 4, 5, 6, 7}),
@@ -278,9 +309,9 @@ TEST(GradientRunTest, OneMessageIsPricedByTheMachine) {
 TEST(GradientRunTest, WhatIsNoTrafficIsRefused) {
   const std::vector<GradientUnit> units = {{"a", 1, 1, 0, int64_t{1} << 40}};
   GradientTraffic traffic;
-  traffic.credit_bytes = 0;
+  traffic.credit_bytes = -1;
   EXPECT_THAT(RunGradients(units, traffic, MachineOf(1, 2)).status().message(),
-              HasSubstr("the credit is 0"));
+              HasSubstr("the credit is -1"));
   traffic.credit_bytes = 1;
   traffic.server_hosts = 1;
   EXPECT_THAT(RunGradients(units, traffic, MachineOf(1, 2)).status().message(),
