@@ -321,7 +321,6 @@ class Maker {
   const std::vector<GradientUnit>& units_;
   const GradientTraffic& traffic_;
   const Machine::Spec& spec_;
-  int64_t hosts_ = 0;             // of workers
   int64_t senders_ = 0;           // workers, or groups of them
   int64_t local_ = 1;             // workers that sum among themselves first
   std::vector<int64_t> servers_;  // devices whose interfaces they are at

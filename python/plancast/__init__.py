@@ -47,9 +47,7 @@ if TYPE_CHECKING:
     from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
     from plancast.found_schedule import FoundSchedule, find_schedule
-    from plancast.gradient_traffic.forecast import GradientForecast, GradientSpan, gradients
-    from plancast.gradient_traffic.traffic import GradientTraffic
-    from plancast.gradient_traffic.tuning import Tuning
+    from plancast.gradient_traffic.forecast import GradientForecast, gradients
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.launch_config import LaunchConfig
     from plancast.learned import Learned
@@ -111,8 +109,6 @@ __all__ = [
     "Forecast",
     "FoundSchedule",
     "GradientForecast",
-    "GradientSpan",
-    "GradientTraffic",
     "InputError",
     "JobForecast",
     "Kernel",
@@ -141,7 +137,6 @@ __all__ = [
     "Topology",
     "TrainingJob",
     "TrainingRun",
-    "Tuning",
     "WhatIf",
     "auto_config",
     "best_of_grid",
@@ -199,8 +194,6 @@ _HOME = {
     "Forecast": "forecast",
     "FoundSchedule": "found_schedule",
     "GradientForecast": "gradient_traffic.forecast",
-    "GradientSpan": "gradient_traffic.forecast",
-    "GradientTraffic": "gradient_traffic.traffic",
     "InputError": "errors",
     "JobForecast": "jobs",
     "Kernel": "records",
@@ -229,7 +222,6 @@ _HOME = {
     "Topology": "communication.nccl",
     "TrainingJob": "jobs",
     "TrainingRun": "training.training_run",
-    "Tuning": "gradient_traffic.tuning",
     "WhatIf": "changes",
     "auto_config": "planners.auto_config",
     "best_of_grid": "planners.grid",

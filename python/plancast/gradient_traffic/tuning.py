@@ -45,7 +45,12 @@ class Tuning:
         rows = {
             getattr(traffic, knob): time
             for traffic, time in self.tried
-            if replace(traffic, **{knob: getattr(self.best, knob)}) == self.best
+            if replace(
+                traffic,
+                first_bucket=self.best.first_bucket,
+                **{knob: getattr(self.best, knob)},
+            )
+            == self.best
         }
         return sorted(rows.items())
 
@@ -105,7 +110,7 @@ def tune(
         before = best
         for knob in knobs:
             for value in _values(knob, gradient_bytes):
-                one = _with(best, knob, value)
+                one = _with(best, knob, value, default.first_bucket)
                 if time(one) < time(best):
                     best = one
         if best == before:
@@ -113,9 +118,9 @@ def tune(
     return Tuning(default, best, tuple(known.items()))
 
 
-def _with(traffic: GradientTraffic, knob: str, value: int) -> GradientTraffic:
+def _with(traffic: GradientTraffic, knob: str, value: int, first_bucket: int) -> GradientTraffic:
     one = replace(traffic, **{knob: value})
-    return replace(one, first_bucket=0) if 0 < one.bucket < one.first_bucket else one
+    return replace(one, first_bucket=first_bucket if one.bucket >= first_bucket else 0)
 
 
 def _values(knob: str, gradient_bytes: int) -> list[int]:

@@ -55,18 +55,17 @@ def test_faster_cards_stop_earlier(model):
 
 
 @pytest.mark.parametrize("cards", CARDS)
-def test_the_best_bucket_is_computed(cards):
+def test_the_best_bucket_is_computed(model, cards):
     """`Enlarge the bucket` is right only where calls cost much."""
-    model = pc.Model.preset("bert-large")
     best = []
-    for call_us in (0.0, 100.0, 1000.0):
+    for call_us in (0.0, 1000.0, 5000.0):
         found = pc.gradients(
-            model, switched(cards), "mb=4", dtype="fp16", call_us=call_us, tune="bucket"
+            model, switched(cards), "mb=32", dtype="fp16", call_us=call_us, tune="bucket"
         )
         assert found.tuning is not None
         best.append(found.traffic.bucket)
-        rows = found.tuning.along("bucket")
-        assert rows[0][1] > found.iteration_time  # each tensor by itself
-        assert rows[-1][1] > found.iteration_time  # all at once
-    assert best == sorted(best)
-    assert best[-1] > best[0]
+        rows = dict(found.tuning.along("bucket"))
+        assert rows[max(rows)] > found.iteration_time  # all at once
+        if call_us > 0:
+            assert rows[0] > found.iteration_time  # each tensor by itself
+    assert best[0] < best[1] < best[2]
