@@ -68,6 +68,7 @@ class Maker {
     } else {
       for (int64_t w = 0; w < job_.workers; ++w) {
         if (local_ > 1 && w % local_ == 0) AddGroup(w, w + local_);
+        if (local_ == 1 && w > 0) continue;  // all do the same
         dags.dag_of[w] = static_cast<int32_t>(dags.dags.size());
         dags.dags.push_back(WorkerDag(static_cast<int32_t>(w / local_), w % local_, w == 0));
       }

@@ -16,8 +16,6 @@ absl::StatusOr<GradientRun> RunGradients(const std::vector<GradientUnit>& units,
   GradientRun run;
   run.iteration_ps = result.makespan_ps;
   run.compute_ps = result.ranks[0].kernels_ps;
-  run.exposed_ps = std::max<int64_t>(
-      0, run.iteration_ps - run.compute_ps - (traffic.waits_for_all ? traffic.host_ps : 0));
   run.workers = job.workers;
   run.messages = job.messages;
   run.parts = job.parts;

@@ -42,7 +42,6 @@ struct GradientSpan {
 struct GradientRun {
   int64_t iteration_ps = 0;
   int64_t compute_ps = 0;  // of that, what a worker computes
-  int64_t exposed_ps = 0;  // and what it waits for gradients
   int64_t workers = 0, messages = 0, parts = 0;
   int64_t most_in_flight = 0;       // of one sender, or of all-reduces
   int64_t sent_bytes = 0;           // that a worker pushes, or reduces, in an iteration

@@ -12,7 +12,11 @@ _KNOBS = (
     ("first-bucket", "SIZE", "the same of the first message"),
     ("partition", "SIZE", "send messages in parts of so many bytes; 0: whole"),
     ("order", "HOW", "made: first come, first served; priority: first layers first"),
-    ("credit", "SIZE", "bytes in flight below which a further part begins; one: one at a time; each: one to each server"),
+    (
+        "credit",
+        "SIZE",
+        "bytes in flight below which a part begins; `one` at a time, one to `each` server",
+    ),
     ("spread", "SIZE", "whole messages of so many bytes go to all servers, a part to each"),
     ("wait", "FOR", "the next forward pass: all gradients, or each layer for its own"),
     ("sync", "WHEN", "of several passes: last (no_sync), or each"),
@@ -45,6 +49,9 @@ def add_parser(commands: Any) -> None:
         default="ddp",
         metavar="NAME",
         help="where the knobs begin: ddp (default), tensors or bytescheduler",
+    )
+    parser.add_argument(
+        "--against", metavar="NAME", help="also as another scheme sends them, without other knobs"
     )
     for name, metavar, text in _KNOBS:
         parser.add_argument(f"--{name}", metavar=metavar, help=text)
@@ -80,29 +87,38 @@ def add_parser(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from plancast.gradient_traffic.forecast import gradients
+    from plancast.report.gradients import gradient_tables
 
     opts.check_outputs(options.svg, report=options.report)
     model = opts.load_model(options)
     machine = opts.load_machine(options.cluster, options)
-    knobs = {name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name, *_ in _KNOBS}
-    found = gradients(
-        model,
-        machine,
-        options.strategy,
-        scheme=options.scheme,
-        servers=options.servers or 0,
-        host_sums=False if options.no_host_sums else None,
-        call_us=options.call_us,
-        bus_gb_per_s=options.bus_gb_per_s,
-        tune=options.tune,
-        batch=options.batch,
-        dtype=options.dtype,
-        profile=options.profile,
-        session=opts.load_session(options),
-        **knobs,
+    job: dict[str, Any] = {
+        "servers": options.servers or 0,
+        "host_sums": False if options.no_host_sums else None,
+        "call_us": options.call_us,
+        "bus_gb_per_s": options.bus_gb_per_s,
+        "half_bytes": options.half_bytes,
+        "batch": options.batch,
+        "dtype": options.dtype,
+        "profile": options.profile,
+        "session": opts.load_session(options),
         **opts.types_of(options),
+    }
+    names = [name.replace("-", "_") for name, *_ in _KNOBS if name != "half-bytes"]
+    knobs = {name: getattr(options, name) for name in names}
+    other = None
+    if options.against is not None:
+        other = gradients(model, machine, options.strategy, scheme=options.against, **job)
+    found = gradients(
+        model, machine, options.strategy, scheme=options.scheme, tune=options.tune, **knobs, **job
     )
     if options.svg is not None:
-        found.to_svg(options.svg)
-    opts.answer(options, f"{model.name}: when gradients are sent", found, found.to_dict)
+        found.to_svg(options.svg, against=other)
+
+    def fields() -> dict[str, Any]:
+        against = {} if other is None else {"against": other.to_dict()}
+        return {**found.to_dict(), **against}
+
+    title = f"{model.name}: when gradients are sent"
+    opts.answer(options, title, gradient_tables(found, other), fields)
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -70,8 +70,17 @@ class GradientForecast(Immutable):
 
     @property
     def alone_time(self) -> float:
-        """Of a worker that has no others."""
-        return self._plan.alone_ps * self._plan.second
+        """Of a worker whose gradients take no time."""
+        return self._alone_ps * self._plan.second
+
+    @cached_property
+    def _alone_ps(self) -> int:
+        if self.traffic.wait == "all":
+            return self._plan.alone_ps
+        # Updates go on while the host prepares the next iteration.
+        free = replace(self.traffic, call_us=0.0, bus_gb_per_s=1e6, half_bytes=0)
+        local = replace(free, servers=0, host_sums=True, spread=0, credit=max(free.credit, 1))
+        return min(self._plan.run(local).iteration_ps, self._run.iteration_ps)
 
     @property
     def exposed_time(self) -> float:
@@ -80,7 +89,7 @@ class GradientForecast(Immutable):
 
     @property
     def efficiency(self) -> float:
-        """What a worker does beside others, against what it does alone."""
+        """What a worker does beside others, against what it would without gradients to send."""
         return self.alone_time / self.iteration_time
 
     @property
@@ -154,13 +163,13 @@ class GradientForecast(Immutable):
             fields["tuning"] = self.tuning.to_dict()
         return fields
 
-    def to_svg(self, path: str | Path) -> None:
-        """Writes a picture of the iteration; of a tuned one also as it was before."""
+    def to_svg(self, path: str | Path, against: GradientForecast | None = None) -> None:
+        """Writes a picture of the iteration, below another one; of a tuned one as it was before."""
         from plancast.report.gradients_svg import gradients_svg
 
-        runs = [self]
+        runs = [self] if against is None else [against, self]
         if self.tuning is not None and self.tuning.default != self.traffic:
-            runs.insert(0, GradientForecast(self._plan, self.tuning.default))
+            runs.insert(-1, GradientForecast(self._plan, self.tuning.default))
         files.write_text(path, gradients_svg(runs))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -309,9 +318,7 @@ def gradients(
         precision=precision.asked(types),
     )
     size = own or _samples(short) * passes
-    plan = WorkerPlan(
-        model, machine, short, size * machine.devices, units, passes, host_ps, level
-    )
+    plan = WorkerPlan(model, machine, short, size * machine.devices, units, passes, host_ps, level)
     if not wanted:
         return GradientForecast(plan, traffic)
     tuned = tune_.tune(lambda one: plan.run(one).iteration_ps, traffic, wanted, plan.gradient_bytes)

@@ -65,8 +65,7 @@ class GradientTraffic:
                     f"no {name} `{value}`; it is {arguments.listed(known)}."
                     f"{arguments.offer(value, known)}"
                 )
-        if not 0 <= arguments.whole(self.servers, "servers", 0, 100_000):
-            raise InputError(f"`servers` is {self.servers}; give a number of hosts.")
+        arguments.whole(self.servers, "servers", 0, 100_000)
         if not 0 <= self.call_us <= 1e6:
             raise InputError(f"`call_us` is {self.call_us}; give 0 to a million microseconds.")
         rate = self.bus_gb_per_s
@@ -108,7 +107,9 @@ class GradientTraffic:
         for name in ("bucket", "first_bucket", "partition", "credit"):
             value = getattr(self, name)
             if value != getattr(GradientTraffic, name):
-                words.append(f"{name}={credit_text(value) if name == 'credit' else size_text(value)}")
+                words.append(
+                    f"{name}={credit_text(value) if name == 'credit' else size_text(value)}"
+                )
         for name in ("order", "wait", "sync", "servers", "call_us", "bus_gb_per_s"):
             value = getattr(self, name)
             if value != getattr(GradientTraffic, name):

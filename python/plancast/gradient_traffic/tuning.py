@@ -119,7 +119,8 @@ def tune(
 
 
 def _with(traffic: GradientTraffic, knob: str, value: int, first_bucket: int) -> GradientTraffic:
-    one = replace(traffic, **{knob: value})
+    told: dict[str, Any] = {knob: value}
+    one = replace(traffic, **told)
     return replace(one, first_bucket=first_bucket if one.bucket >= first_bucket else 0)
 
 

@@ -16,12 +16,26 @@ if TYPE_CHECKING:
     from plancast.gradient_traffic.tuning import Tuning
 
 
-def gradient_tables(found: GradientForecast) -> RenderableType:
-    """The whole answer to `gradients`."""
+def gradient_tables(
+    found: GradientForecast, against: GradientForecast | None = None
+) -> RenderableType:
+    """The whole answer to `gradients`, and the same with gradients that are sent otherwise."""
     subject = Text(found.model, style="bold")
     workers = "worker" if found.gpus == 1 else "workers"
     subject.append(f" on {found.gpus:,} {workers} of {found.machine}", style="")
     parts: list[RenderableType] = [subject, "", _figures(found)]
+    if against is not None:
+        table = FittedTable(title="Against another scheme")
+        table.words("sent as", style="cyan")
+        table.numbers("iteration", "waits", "speed")
+        for one in (against, found):
+            table.row(
+                str(one.traffic),
+                duration(one.iteration_time),
+                duration(one.exposed_time),
+                f"{against.iteration_time / one.iteration_time:.2f}",
+            )
+        parts += ["", table]
     if found.tuning is not None:
         parts += ["", *_tuning(found.tuning)]
     return Group(*parts)
@@ -47,7 +61,7 @@ def _figures(found: GradientForecast) -> Text:
     line(
         "alone",
         duration(found.alone_time),
-        f"a worker without others: efficiency {percent(found.efficiency)}",
+        f"without gradients to send: efficiency {percent(found.efficiency)}",
     )
     line("waits", duration(found.exposed_time), "for gradients that computation does not hide")
     line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import pickle
 
@@ -76,10 +77,15 @@ def test_accumulation(resnet):
         assert each.exposed_time == pytest.approx(accum * one.exposed_time, rel=0.02)
 
 
+ALL_KNOBS = "bucket,partition,credit"
+
+
 def test_tuning_is_never_worse(resnet):
     for name in ("ddp", "bytescheduler", "tensors"):
         default = pc.gradients(resnet, T4, "mb=8", scheme=name, **SMALL)
-        tuned = pc.gradients(resnet, T4, "mb=8", scheme=name, tune="bucket,partition,credit", **SMALL)
+        tuned = pc.gradients(
+            resnet, T4, "mb=8", scheme=name, tune="bucket,partition,credit", **SMALL
+        )
         assert tuned.tuning is not None
         assert tuned.tuning.default_time == pytest.approx(default.iteration_time)
         assert tuned.iteration_time == pytest.approx(tuned.tuning.best_time)
@@ -102,7 +108,7 @@ def test_spans_tile_the_iteration(resnet):
     assert sum(span.end_s - span.start_s for span in own) == pytest.approx(found.alone_time)
     for lane in ([s for s in spans if s.what == "reduce"], own):
         lane.sort(key=lambda span: span.start_s)
-        for before, after in zip(lane, lane[1:], strict=False):
+        for before, after in itertools.pairwise(lane):
             assert after.start_s >= before.end_s - 1e-9
 
 

@@ -94,7 +94,6 @@ void BindGradients(py::module_& m) {
   py::class_<GradientRun>(m, "GradientRun")
       .def_readonly("iteration_ps", &GradientRun::iteration_ps)
       .def_readonly("compute_ps", &GradientRun::compute_ps)
-      .def_readonly("exposed_ps", &GradientRun::exposed_ps)
       .def_readonly("workers", &GradientRun::workers)
       .def_readonly("messages", &GradientRun::messages)
       .def_readonly("parts", &GradientRun::parts)
