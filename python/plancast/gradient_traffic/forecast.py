@@ -12,7 +12,13 @@ from plancast import _core, arguments, files, precision
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.gradient_traffic import tuning as tune_
-from plancast.gradient_traffic.traffic import GradientTraffic, scheme, size_of, with_knobs
+from plancast.gradient_traffic.traffic import (
+    MOST_SERVERS,
+    GradientTraffic,
+    scheme,
+    size_of,
+    with_knobs,
+)
 from plancast.immutable import Immutable
 from plancast.machine import Machine
 from plancast.model import Model
@@ -326,7 +332,7 @@ def gradients(
 
 
 def _start(name: str, servers: int) -> GradientTraffic:
-    hosts = arguments.whole(servers, "servers", 0, 1 << 20)
+    hosts = arguments.whole(servers, "servers", 0, MOST_SERVERS)
     return scheme(arguments.word(name, "scheme"), servers=hosts)
 
 

@@ -14,6 +14,7 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 1 << 10, "MIB": _MIB, "GIB": 1 << 30, "TIB": 1 << 40}
 _SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]*)\s*")
 _LARGEST = 1 << 50
+MOST_SERVERS = 1000
 ORDERS = ("made", "priority")
 WAITS = ("all", "own")
 SYNCS = ("last", "each")
@@ -65,7 +66,7 @@ class GradientTraffic:
                     f"no {name} `{value}`; it is {arguments.listed(known)}."
                     f"{arguments.offer(value, known)}"
                 )
-        arguments.whole(self.servers, "servers", 0, 100_000)
+        arguments.whole(self.servers, "servers", 0, MOST_SERVERS)
         if not 0 <= self.call_us <= 1e6:
             raise InputError(f"`call_us` is {self.call_us}; give 0 to a million microseconds.")
         rate = self.bus_gb_per_s

@@ -15,6 +15,8 @@ _MIB = 1 << 20
 # Twice the one before, about, from where each call costs most to where nothing overlaps.
 _LADDER = (0.25, 0.5, 1, 2, 5, 10, 25, 50, 100, 200, 400)
 _ROUNDS = 8
+# Of all gradients: smaller pieces than in this many cost calls and time to simulate alone.
+_MOST_PIECES = 4096
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ def _with(traffic: GradientTraffic, knob: str, value: int, first_bucket: int) ->
 
 
 def _values(knob: str, gradient_bytes: int) -> list[int]:
-    ladder = [round(step * _MIB) for step in _LADDER if step * _MIB < gradient_bytes]
+    least = gradient_bytes / _MOST_PIECES
+    ladder = [round(step * _MIB) for step in _LADDER if least < step * _MIB < gradient_bytes]
     if knob == "bucket":
         return [0, *ladder, gradient_bytes]
     if knob == "partition":
