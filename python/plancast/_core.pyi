@@ -482,6 +482,7 @@ def plan_phases(
     dtype: str,
     profile: str,
 ) -> tuple[int, int, int, float, float]: ...
+
 class GradientRun:
     @property
     def iteration_ps(self) -> int: ...
