@@ -139,8 +139,8 @@ class Reader {
     if (added) {
       const std::vector<std::string>& labels = graph_.blocks[block].label;
       for (size_t t = 0; t < labels.size(); ++t) {
-        if (forward_ ? labels[t] == op : MakesGradientOf(labels[t], op))
-          known->second = static_cast<int32_t>(t);
+        const bool ends = forward_ ? labels[t] == op : MakesGradientOf(labels[t], op);
+        if (ends) known->second = static_cast<int32_t>(t);
       }
     }
     return known->second;
