@@ -7,6 +7,11 @@
 #include "absl/strings/str_cat.h"
 
 namespace plancast {
+namespace {
+
+constexpr int32_t kNotKnown = -2;
+
+}  // namespace
 
 void RankDag::Add(DagTask task, const std::vector<int32_t>& waits_for) {
   tasks.push_back(task);
@@ -61,6 +66,12 @@ absl::Status DagJob::Verify() const {
       return absl::InvalidArgumentError("a group must list different ranks of the job, ascending");
     }
   }
+  for (const CommQueue& queue : queues) {
+    if (queue.credit_bytes < 1) {
+      return absl::InvalidArgumentError("a queue must have a credit of at least one byte");
+    }
+  }
+  std::vector<int32_t> queue_of(groups.size(), kNotKnown);
   for (const RankDag& dag : dags) {
     for (const int32_t dep : dag.deps) {
       if (dep < 0 || dep >= static_cast<int32_t>(dag.tasks.size())) {
@@ -75,6 +86,18 @@ absl::Status DagJob::Verify() const {
            (task.group < 0 || task.group >= static_cast<int32_t>(groups.size())))) {
         return absl::InvalidArgumentError(
             absl::StrCat("task ", task.id, " has no valid size, peer or group"));
+      }
+      if (task.queue < -1 || task.queue >= static_cast<int32_t>(queues.size()) ||
+          task.overhead_ps < 0 || task.takes_ps < -1) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("task ", task.id, " has no valid queue or time"));
+      }
+      if (task.kind != DagTask::Kind::kCollective) continue;
+      int32_t& queue = queue_of[task.group];
+      if (queue == kNotKnown) queue = task.queue;
+      if (queue != task.queue) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "task ", task.id, ": all collectives of a group must take turns in one queue"));
       }
     }
     if (dag.Order().size() != dag.tasks.size()) {

@@ -20,6 +20,20 @@ struct DagTask {
   int32_t group = 0;  // into DagJob::groups
   int64_t peer = 0;   // of kSend, kRecv: a rank
   int64_t tag = 0;
+  // Of a collective or a send: takes its turn in this one of DagJob::queues, which every group and
+  // every sender has for itself; -1: collectives of a group begin in order, messages at once.
+  int32_t queue = -1;
+  int32_t priority = 0;     // in a queue, the lowest first; below 0: at once, whatever is in flight
+  int64_t overhead_ps = 0;  // before its bytes flow, beside what the machine says
+  int64_t takes_ps = -1;  // what it takes after that, where it is known; -1: what the machine says
+};
+
+// A queue of communications. What waits in it begins as long as the bytes in flight are fewer than
+// the credit, so that they are never more than the credit and one communication.
+struct CommQueue {
+  bool by_priority = false;   // else first come, first served
+  int64_t credit_bytes = 1;   // 1: one at a time
+  bool per_receiver = false;  // of messages: a sender has one for each receiver
 };
 
 // Tasks in the order in which a rank takes them up when several are free.
@@ -42,6 +56,7 @@ struct DagJob {
   std::vector<RankDag> dags;
   std::vector<int32_t> dag_of;               // by rank
   std::vector<std::vector<int64_t>> groups;  // ranks, ascending
+  std::vector<CommQueue> queues = {};
 
   absl::Status Verify() const;
 };

@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <queue>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -24,12 +29,17 @@ class Run {
     for (size_t d = 0; d < job.dags.size(); ++d) {
       job.dags[d].Waiting(shapes_[d].begin, shapes_[d].waiting);
       shapes_[d].collectives.resize(job.groups.size());
+      shapes_[d].place.resize(job.dags[d].tasks.size());
       for (const int32_t task : job.dags[d].Order()) {
         const DagTask& what = job.dags[d].tasks[task];
-        if (what.kind == Kind::kCollective) shapes_[d].collectives[what.group].push_back(task);
+        if (what.kind != Kind::kCollective) continue;
+        std::vector<int32_t>& collectives = shapes_[d].collectives[what.group];
+        shapes_[d].place[task] = static_cast<int32_t>(collectives.size());
+        collectives.push_back(task);
       }
     }
     meetings_of_.resize(job.groups.size());
+    most_in_flight_.resize(job.queues.size());
   }
 
   absl::StatusOr<DagResult> Go() {
@@ -79,6 +89,14 @@ class Run {
   struct Shape {
     std::vector<int32_t> begin, waiting;
     std::vector<std::vector<int32_t>> collectives;
+    std::vector<int32_t> place;  // of a collective among those of its group, by task
+  };
+  // Of a CommQueue, that of one group or one sender.
+  struct Turns {
+    int32_t queue = 0;
+    int64_t in_flight = 0;
+    bool touched = false;
+    std::set<std::tuple<int64_t, int64_t, int32_t>> waiting;  // what goes first, place, meeting
   };
   using Queue = std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>>;
   struct Rank {
@@ -99,8 +117,9 @@ class Run {
     int64_t source = -1, destination = -1;
     std::vector<std::pair<int32_t, int32_t>> parties;  // (rank, task)
     int64_t begin = 0;
-    bool flows = false, ended = false;
-    const CommPrices::Price* price = nullptr;
+    bool ended = false;
+    const CommPrices::Price* price = nullptr;  // null: it takes what its task says
+    Turns* turns = nullptr;                    // that it was let go by
   };
   struct Event {
     int64_t time = 0;
@@ -146,7 +165,8 @@ class Run {
         return absl::OkStatus();
       case Kind::kCollective:
         rank.ready[index] = true;
-        return Join(r, task.group);
+        return task.queue < 0 ? Join(r, task.group)
+                              : JoinAt(r, task.group, ShapeOf(r).place[index]);
       default:
         return Meet(r, index);
     }
@@ -156,29 +176,37 @@ class Run {
   absl::Status Join(int32_t r, int32_t group) {
     Rank& rank = ranks_[r];
     const auto& sequence = ShapeOf(r).collectives[group];
-    auto& meetings = meetings_of_[group];
     for (int32_t& next = rank.next[group];
          next < static_cast<int32_t>(sequence.size()) && rank.ready[sequence[next]]; ++next) {
-      const int32_t index = sequence[next];
-      if (next == static_cast<int32_t>(meetings.size())) {
-        meetings.push_back(static_cast<int32_t>(meetings_.size()));
-        meetings_.emplace_back();
-        meetings_.back().task = DagOf(r).tasks[index];
-        meetings_.back().group = group;
-      }
-      Meeting& meeting = meetings_[meetings[next]];
-      const DagTask& task = DagOf(r).tasks[index];
-      if (task.collective != meeting.task.collective || task.bytes != meeting.task.bytes) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("rank ", r, ": task ", task.id, " is not the collective that other ",
-                         "members of its group issue there. All must issue the same in order."));
-      }
-      Account(rank);
-      ++rank.comms;
-      meeting.parties.emplace_back(r, index);
-      RETURN_IF_ERROR(StartIfAllAreThere(group, next));
+      RETURN_IF_ERROR(JoinAt(r, group, next));
     }
     return absl::OkStatus();
+  }
+
+  // Joins the collective at a place among those of a group.
+  absl::Status JoinAt(int32_t r, int32_t group, int32_t place) {
+    Rank& rank = ranks_[r];
+    const int32_t index = ShapeOf(r).collectives[group][place];
+    const DagTask& task = DagOf(r).tasks[index];
+    auto& meetings = meetings_of_[group];
+    while (place >= static_cast<int32_t>(meetings.size())) {
+      meetings.push_back(static_cast<int32_t>(meetings_.size()));
+      meetings_.emplace_back();
+      meetings_.back().group = group;
+    }
+    Meeting& meeting = meetings_[meetings[place]];
+    if (meeting.parties.empty()) meeting.task = task;
+    if (task.collective != meeting.task.collective || task.bytes != meeting.task.bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", r, ": task ", task.id, " is not the collective that other ",
+                       "members of its group issue there. All must issue the same in order."));
+    }
+    Account(rank);
+    ++rank.comms;
+    meeting.parties.emplace_back(r, index);
+    if (task.queue < 0) return StartIfAllAreThere(group, place);
+    if (meeting.parties.size() != job_.groups[group].size()) return absl::OkStatus();
+    return TakeTurns(meetings[place], ~int64_t{group}, place);
   }
 
   absl::Status StartIfAllAreThere(int32_t group, int32_t place) {
@@ -209,13 +237,58 @@ class Run {
     meeting.source = from, meeting.destination = to;
     meeting.parties = {{r, index}, others.front()};
     others.pop_front();
+    // The sender says when it goes.
+    const int32_t sent = send ? index : meeting.parties[1].second;
+    meeting.task = DagOf(static_cast<int32_t>(from)).tasks[sent];
+    meeting.task.collective = CollectiveKind::kSendRecv;
     meetings_.push_back(std::move(meeting));
-    return Start(static_cast<int32_t>(meetings_.size()) - 1);
+    const auto number = static_cast<int32_t>(meetings_.size()) - 1;
+    const int32_t queue = meetings_.back().task.queue;
+    if (queue < 0) return Start(number);
+    const bool apart = job_.queues[queue].per_receiver;
+    return TakeTurns(number, apart ? (from << 32) + to : from, sent);
+  }
+
+  // A communication that all have joined waits for its turn in the queue of `whose`.
+  absl::Status TakeTurns(int32_t number, int64_t whose, int32_t place) {
+    const DagTask& task = meetings_[number].task;
+    if (task.priority < 0) return Start(number);
+    const auto [turns, added] = turns_.try_emplace({task.queue, whose});
+    if (added) turns->second.queue = task.queue;
+    const bool by_priority = job_.queues[task.queue].by_priority;
+    turns->second.waiting.emplace(by_priority ? task.priority : now_, place, number);
+    meetings_[number].turns = &turns->second;
+    Touch(&turns->second);
+    return absl::OkStatus();
+  }
+
+  void Touch(Turns* turns) {
+    if (turns->touched) return;
+    turns->touched = true;
+    touched_turns_.push_back(turns);
+  }
+
+  // Lets go what the credit is enough for.
+  absl::Status LetGo(Turns* turns) {
+    turns->touched = false;
+    int64_t& most = most_in_flight_[turns->queue];
+    while (!turns->waiting.empty() && turns->in_flight < job_.queues[turns->queue].credit_bytes) {
+      const int32_t number = std::get<2>(*turns->waiting.begin());
+      turns->waiting.erase(turns->waiting.begin());
+      turns->in_flight += meetings_[number].task.bytes;
+      most = std::max(most, turns->in_flight);
+      RETURN_IF_ERROR(Start(number));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Start(int32_t index) {
     Meeting& meeting = meetings_[index];
     meeting.begin = now_;
+    if (meeting.task.takes_ps >= 0) {
+      At(now_ + meeting.task.overhead_ps + meeting.task.takes_ps, -1, index);
+      return absl::OkStatus();
+    }
     std::vector<int64_t> pair;
     std::pair<int64_t, int64_t> key(-1, meeting.group);
     if (meeting.group < 0) {
@@ -225,14 +298,14 @@ class Run {
     ASSIGN_OR_RETURN(meeting.price,
                      prices_.Of(key, meeting.group < 0 ? pair : job_.groups[meeting.group],
                                 meeting.task.collective, meeting.task.bytes, meeting.source));
-    At(now_ + meeting.price->realised.delay_ps, -1, index);
+    At(now_ + meeting.task.overhead_ps + meeting.price->realised.delay_ps, -1, index);
     return absl::OkStatus();
   }
 
   // The delay of a communication is over.
   absl::Status Flow(int32_t index) {
     Meeting& meeting = meetings_[index];
-    if (meeting.price->activity_kind < 0) return End(index);
+    if (meeting.price == nullptr || meeting.price->activity_kind < 0) return End(index);
     const int32_t activity =
         fluid_.Start(meeting.price->activity_kind, meeting.price->realised.work_bytes);
     if (activity >= static_cast<int32_t>(meeting_of_activity_.size())) {
@@ -245,14 +318,25 @@ class Run {
   absl::Status End(int32_t index) {
     Meeting& meeting = meetings_[index];
     meeting.ended = true;
-    const RealisedCollective& realised = meeting.price->realised;
     comms_.push_back({meeting.task.collective, meeting.task.bytes,
-                      static_cast<int64_t>(meeting.parties.size()), realised.algorithm,
-                      realised.protocol, meeting.begin, now_});
+                      static_cast<int64_t>(meeting.parties.size()), "", "", meeting.begin, now_});
+    if (meeting.price != nullptr) {
+      comms_.back().algorithm = meeting.price->realised.algorithm;
+      comms_.back().protocol = meeting.price->realised.protocol;
+    }
+    if (Turns* const turns = meeting.turns; turns != nullptr) {
+      turns->in_flight -= meeting.task.bytes;
+      Touch(turns);
+    }
     const int32_t group = meeting.group;
+    const bool in_order = group >= 0 && meeting.task.queue < 0;
+    const int64_t begin = meeting.begin;
     const auto parties = std::move(meeting.parties);
-    for (const auto& [r, task] : parties) RETURN_IF_ERROR(Done(r, task));
-    if (group < 0) return absl::OkStatus();
+    for (const auto& [r, task] : parties) {
+      if (r == 0) spans_.push_back({task, begin, now_});
+      RETURN_IF_ERROR(Done(r, task));
+    }
+    if (!in_order) return absl::OkStatus();
     const auto& meetings = meetings_of_[group];
     const auto place = std::lower_bound(meetings.begin(), meetings.end(), index);
     return StartIfAllAreThere(group, static_cast<int32_t>(place - meetings.begin()) + 1);
@@ -265,10 +349,9 @@ class Run {
       case Kind::kNothing:
         break;
       case Kind::kHost:
-        rank.host_busy = false;
-        break;
       case Kind::kKernel:
-        rank.kernel_busy = false;
+        (DagOf(r).tasks[index].kind == Kind::kHost ? rank.host_busy : rank.kernel_busy) = false;
+        if (r == 0) spans_.push_back({index, now_ - DagOf(r).tasks[index].duration_ps, now_});
         break;
       default:
         --rank.comms;
@@ -306,6 +389,11 @@ class Run {
       }
     }
     touched_.clear();
+    // Once all that ends now has ended and all that is free now waits.
+    if (events_.empty() || events_.top().time > now_) {
+      const std::vector<Turns*> touched = std::exchange(touched_turns_, {});
+      for (Turns* const turns : touched) RETURN_IF_ERROR(LetGo(turns));
+    }
     return absl::OkStatus();
   }
 
@@ -325,6 +413,8 @@ class Run {
     std::stable_sort(comms_.begin(), comms_.end(),
                      [](const DagComm& a, const DagComm& b) { return a.begin_ps < b.begin_ps; });
     result.comms = std::move(comms_);
+    result.spans = std::move(spans_);
+    result.most_in_flight = std::move(most_in_flight_);
     return result;
   }
 
@@ -342,6 +432,10 @@ class Run {
   std::vector<int32_t> touched_;                  // ranks that may start something
   std::deque<std::pair<int32_t, int32_t>> done_;  // without taking time
   std::vector<DagComm> comms_;
+  std::map<std::pair<int32_t, int64_t>, Turns> turns_;  // by queue and by sender or ~group
+  std::vector<Turns*> touched_turns_;
+  std::vector<int64_t> most_in_flight_;
+  std::vector<DagSpan> spans_;
 };
 
 }  // namespace

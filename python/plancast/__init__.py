@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
     from plancast.found_schedule import FoundSchedule, find_schedule
+    from plancast.gradient_traffic.forecast import GradientForecast, gradients
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.launch_config import LaunchConfig
     from plancast.learned import Learned
@@ -113,6 +114,7 @@ __all__ = [
     "Fit",
     "Forecast",
     "FoundSchedule",
+    "GradientForecast",
     "InputError",
     "JobForecast",
     "Kernel",
@@ -153,6 +155,7 @@ __all__ = [
     "find_schedule",
     "fits",
     "flows",
+    "gradients",
     "learn",
     "local_search",
     "pareto_front",
@@ -200,6 +203,7 @@ _HOME = {
     "Fit": "fitting",
     "Forecast": "forecast",
     "FoundSchedule": "found_schedule",
+    "GradientForecast": "gradient_traffic.forecast",
     "InputError": "errors",
     "JobForecast": "jobs",
     "Kernel": "records",
@@ -240,6 +244,7 @@ _HOME = {
     "find_schedule": "found_schedule",
     "fits": "fitting",
     "flows": "communication.flow_list",
+    "gradients": "gradient_traffic.forecast",
     "learn": "learning",
     "local_search": "planners.local_search",
     "pareto_front": "communication.synthesis",

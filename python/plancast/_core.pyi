@@ -509,6 +509,55 @@ def plan_phases(
     dtype: str,
     profile: str,
 ) -> tuple[int, int, int, float, float]: ...
+
+class GradientRun:
+    @property
+    def iteration_ps(self) -> int: ...
+    @property
+    def compute_ps(self) -> int: ...
+    @property
+    def workers(self) -> int: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def parts(self) -> int: ...
+    @property
+    def most_in_flight(self) -> int: ...
+    @property
+    def sent_bytes(self) -> int: ...
+    @property
+    def spans(self) -> list[tuple[str, int, int, int, int]]: ...
+
+def plan_gradients(
+    model: Model,
+    machine: Machine,
+    strategy: Strategy,
+    session: Session,
+    *,
+    batch: int | None,
+    dtype: str,
+    profile: str,
+    precision: dict[str, str],
+) -> tuple[list[tuple[str, int, int, int, int]], int, int, float]: ...
+def run_gradients(
+    units: list[tuple[str, int, int, int, int]],
+    machine: Machine,
+    *,
+    bucket: int,
+    first_bucket: int,
+    partition: int,
+    by_priority: bool,
+    credit: int,
+    waits_for_all: bool,
+    overhead_ps: int,
+    host_ps: int,
+    passes: int,
+    each_pass_sends: bool,
+    servers: int,
+    sums_in_hosts: bool,
+    spread: int,
+    line: tuple[float, float] | None,
+) -> GradientRun: ...
 def job_machine(machine: Machine, placement: str) -> Machine: ...
 def predict_jobs(
     jobs: list[tuple[str, Model, Strategy, int | None, str, str, str, float]],

@@ -1,4 +1,4 @@
-"""Options of the commands about whole runs: `train`, `size`, `spot`."""
+"""Options of the commands about whole runs, `train`, `size`, `spot`, and of `gradients`."""
 
 from __future__ import annotations
 
@@ -44,8 +44,20 @@ def commands(
         "--availability": ("hosts.csv", "hosts.csv", "gemm.csv", "nowhere.csv"),
         "--notice": _TIMES, "--restart": _TIMES, "--dedicated-price": _PRICES,
     }  # fmt: skip
+    size_of = ("0", "1MiB", "25MB", "1", "-1", "9e9", "x", "1TB")
+    gradients = {
+        "-s": ("mb=1", "mb=2,accum=2", "mb=1,dp=8", "tp=2", "zero=1", "bucket=1MB", "mb=x", ","),
+        "--scheme": ("ddp", "tensors", "bytescheduler", "x"), "--against": ("tensors", "x"),
+        "--bucket": size_of, "--first-bucket": size_of, "--partition": size_of,
+        "--credit": (*size_of, "one", "each"), "--spread": size_of, "--half-bytes": size_of,
+        "--order": ("made", "priority", "x"), "--wait": ("all", "own", "x"),
+        "--sync": ("last", "each", "x"), "--servers": ("1", "2", "0", "100000"),
+        "--no-host-sums": ("",), "--call-us": numbers, "--bus-gb-per-s": numbers,
+        "--tune": ("bucket", "bucket,partition,credit", "x", ""), "--svg": ("out.svg", ".", ""),
+    }  # fmt: skip
     amount = ("-m", "-c", "--tokens")
     return {
+        "gradients": ((), ("-m", "-c"), model | machine | common | gradients),
         "train": ((), (*amount, "--failures"), model | machine | plan | common | run | train),
         "size": ((), (*amount, "--days"), model | common | run | size),
         "spot": ((), (*amount, "--availability"), model | machine | common | _AMOUNTS | spot),

@@ -45,6 +45,7 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindExecutionGraph(m);
   plancast::BindJobs(m);
   plancast::BindCluster(m);
+  plancast::BindGradients(m);
   plancast::BindKernels(m);
   plancast::BindAlgorithms(m);
   plancast::BindNccl(m);

@@ -82,6 +82,7 @@ void BindPredict(pybind11::module_& m);
 void BindExecutionGraph(pybind11::module_& m);
 void BindJobs(pybind11::module_& m);
 void BindCluster(pybind11::module_& m);
+void BindGradients(pybind11::module_& m);
 void BindKernels(pybind11::module_& m);
 void BindNccl(pybind11::module_& m);
 void BindChunks(pybind11::module_& m);

@@ -65,7 +65,9 @@ def dtype(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error).removesuffix(".")) from None
 
 
-def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+def add_model(
+    parser: argparse.ArgumentParser, *, required: bool = True, profile: str = "megatron-core"
+) -> None:
     """-m, --seq, --documents, --image, --dtype, --profile."""
     parser.add_argument(
         "-m",
@@ -95,9 +97,9 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
     )
     parser.add_argument(
         "--profile",
-        default=Default("megatron-core"),
+        default=Default(profile),
         metavar="NAME",
-        help="software profile: how the framework runs (default megatron-core)",
+        help=f"software profile: how the framework runs (default {profile})",
     )
 
 

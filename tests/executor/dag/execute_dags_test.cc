@@ -1,5 +1,8 @@
 #include "executor/dag/execute_dags.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "collectives/realise.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -9,6 +12,7 @@
 namespace plancast {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Kind = DagTask::Kind;
 
@@ -132,6 +136,107 @@ TEST(ExecuteDagsTest, MessagesMeetByTagAndShareLinks) {
   EXPECT_EQ(one->makespan_ps, alone);
   // In and out of one device are two directions of its links.
   EXPECT_EQ(two->makespan_ps, alone);
+}
+
+// Reductions of two ranks that take a thousand picoseconds each, all free at once.
+DagJob Queued(CommQueue queue, const std::vector<int32_t>& priorities) {
+  std::vector<DagTask> tasks;
+  for (const int32_t priority : priorities) {
+    DagTask task = Reduce(kMiB);
+    task.queue = 0;
+    task.priority = priority;
+    task.takes_ps = 1000;
+    tasks.push_back(task);
+  }
+  DagJob job = OnAll(Row(tasks, false), 2);
+  job.queues = {queue};
+  return job;
+}
+
+std::vector<int32_t> OrderOf(const DagResult& result) {
+  std::vector<int32_t> order;
+  for (const DagSpan& span : result.spans) order.push_back(span.task);
+  return order;
+}
+
+TEST(ExecuteDagsTest, QueuesLetGoByPriorityOrInTurn) {
+  const Machine machine = UnitMachineOf(1, 2);
+  const auto made = ExecuteDags(Queued({false, 1}, {3, 1, 2}), machine);
+  ASSERT_OK(made);
+  EXPECT_THAT(OrderOf(*made), ElementsAre(0, 1, 2));
+  EXPECT_EQ(made->makespan_ps, 3000);
+  const auto urgent = ExecuteDags(Queued({true, 1}, {3, 1, 2}), machine);
+  ASSERT_OK(urgent);
+  EXPECT_THAT(OrderOf(*urgent), ElementsAre(1, 2, 0));
+  EXPECT_THAT(urgent->most_in_flight, ElementsAre(kMiB));
+}
+
+TEST(ExecuteDagsTest, CreditLetsSeveralGo) {
+  const Machine machine = UnitMachineOf(1, 2);
+  const auto two = ExecuteDags(Queued({true, kMiB + 1}, {3, 1, 2, 4}), machine);
+  ASSERT_OK(two);
+  EXPECT_EQ(two->makespan_ps, 2000);
+  EXPECT_THAT(two->most_in_flight, ElementsAre(2 * kMiB));
+}
+
+TEST(ExecuteDagsTest, WhatIsImmediateWaitsForNoCredit) {
+  const Machine machine = UnitMachineOf(1, 2);
+  const auto result = ExecuteDags(Queued({true, 1}, {0, 1, -1, -1}), machine);
+  ASSERT_OK(result);
+  EXPECT_EQ(result->makespan_ps, 2000);
+  EXPECT_THAT(result->most_in_flight, ElementsAre(kMiB));
+  for (const DagSpan& span : result->spans) {
+    if (span.task >= 2) {
+      EXPECT_EQ(span.begin_ps, 0);
+    }
+  }
+}
+
+// A part ends when another is made: what is made then is looked at before the next one goes.
+TEST(ExecuteDagsTest, WhatIsMadeAtTheSameTimeCounts) {
+  const Machine machine = UnitMachineOf(1, 2);
+  DagJob job = Queued({true, 1}, {5, 5, 0});
+  DagTask kernel = Kernel(1000);
+  job.dags[0] = RankDag();
+  const DagJob as = Queued({true, 1}, {5, 5, 0});
+  job.dags[0].Add(kernel);
+  for (int i = 0; i < 3; ++i) {
+    job.dags[0].Add(as.dags[0].tasks[i], i == 2 ? std::vector<int32_t>{0} : std::vector<int32_t>{});
+  }
+  const auto result = ExecuteDags(job, machine);
+  ASSERT_OK(result);
+  std::vector<int32_t> order = OrderOf(*result);
+  order.erase(std::remove(order.begin(), order.end(), 0), order.end());
+  EXPECT_THAT(order, ElementsAre(1, 3, 2));
+}
+
+TEST(ExecuteDagsTest, MessagesTakeTurnsBySenderOrByReceiver) {
+  const Machine machine = UnitMachineOf(1, 3);
+  for (const bool apart : {false, true}) {
+    DagJob job;
+    job.queues = {{false, 1, apart}};
+    std::vector<DagTask> sends = {Message(true, 1, kMiB), Message(true, 2, kMiB)};
+    for (DagTask& send : sends) {
+      send.queue = 0;
+      send.takes_ps = 1000;
+    }
+    job.dags = {Row(sends, false), Row({Message(false, 0, kMiB)}, false)};
+    job.dag_of = {0, 1, 1};
+    const auto result = ExecuteDags(job, machine);
+    ASSERT_OK(result);
+    EXPECT_EQ(result->makespan_ps, apart ? 1000 : 2000);
+  }
+}
+
+TEST(ExecuteDagsTest, QueuesThatAreNoneAreRefused) {
+  const Machine machine = UnitMachineOf(1, 2);
+  EXPECT_THAT(ExecuteDags(Queued({true, 0}, {1}), machine).status().message(),
+              HasSubstr("at least one byte"));
+  DagJob job = Queued({true, 1}, {1, 2});
+  job.dags[0].tasks[1].queue = -1;
+  EXPECT_THAT(ExecuteDags(job, machine).status().message(), HasSubstr("turns in one queue"));
+  job.dags[0].tasks[1].queue = 7;
+  EXPECT_THAT(ExecuteDags(job, machine).status().message(), HasSubstr("no valid queue"));
 }
 
 TEST(ExecuteDagsTest, ErrorsSayWhoWaits) {

@@ -1,0 +1,124 @@
+"""`plancast gradients`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from plancast.cli import options as opts
+
+_KNOBS = (
+    ("bucket", "SIZE", "join gradients until a message has so many bytes; 0: each tensor"),
+    ("first-bucket", "SIZE", "the same of the first message"),
+    ("partition", "SIZE", "send messages in parts of so many bytes; 0: whole"),
+    ("order", "HOW", "made: first come, first served; priority: first layers first"),
+    (
+        "credit",
+        "SIZE",
+        "bytes in flight below which a part begins; `one` at a time, one to `each` server",
+    ),
+    ("spread", "SIZE", "whole messages of so many bytes go to all servers, a part to each"),
+    ("wait", "FOR", "the next forward pass: all gradients, or each layer for its own"),
+    ("sync", "WHEN", "of several passes: last (no_sync), or each"),
+    ("half-bytes", "SIZE", "of --bus-gb-per-s: a message that reaches half of it"),
+)
+
+
+def add_parser(commands: Any) -> None:
+    """Declares the subcommand."""
+    parser = commands.add_parser(
+        "gradients",
+        help="when gradients are sent: buckets, priority, servers",
+        description="Forecasts an iteration of data-parallel workers, each with the whole model, "
+        "by when and in what pieces their gradients are sent.",
+        epilog="Example: plancast gradients -m resnet50 -c t4-pcie:1 -s mb=32 --tune bucket",
+    )
+    opts.add_model(parser, profile="ddp")
+    opts.add_types(parser)
+    opts.add_machine(parser)
+    parser.add_argument(
+        "-s",
+        "--strategy",
+        default="",
+        metavar="PLAN",
+        help="of one worker: mb=8,accum=4,recompute=full",
+    )
+    opts.add_batch(parser)
+    parser.add_argument(
+        "--scheme",
+        default="ddp",
+        metavar="NAME",
+        help="where the knobs begin: ddp (default), tensors or bytescheduler",
+    )
+    parser.add_argument(
+        "--against", metavar="NAME", help="also as another scheme sends them, without other knobs"
+    )
+    for name, metavar, text in _KNOBS:
+        parser.add_argument(f"--{name}", metavar=metavar, help=text)
+    parser.add_argument(
+        "--servers",
+        type=opts.positive,
+        metavar="N",
+        help="hosts beside the workers' that sum; default: all-reduces",
+    )
+    parser.add_argument(
+        "--no-host-sums",
+        action="store_true",
+        help="every worker pushes all, without sums inside of hosts",
+    )
+    parser.add_argument(
+        "--call-us", type=float, metavar="US", help="of each part beside what the machine says"
+    )
+    parser.add_argument(
+        "--bus-gb-per-s",
+        type=float,
+        metavar="GB/s",
+        help="what links are known to reach, in place of the machine's prices",
+    )
+    parser.add_argument(
+        "--tune", default="", metavar="KNOBS", help="find the best: bucket,partition,credit"
+    )
+    parser.add_argument("--svg", metavar="FILE.svg", help="write a picture of the iteration")
+    opts.add_knowledge(parser)
+    opts.add_report(parser)
+    opts.add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from plancast.gradient_traffic.forecast import gradients
+    from plancast.report.gradients import gradient_tables
+
+    opts.check_outputs(options.svg, report=options.report)
+    model = opts.load_model(options)
+    machine = opts.load_machine(options.cluster, options)
+    job: dict[str, Any] = {
+        "servers": options.servers or 0,
+        "host_sums": False if options.no_host_sums else None,
+        "call_us": options.call_us,
+        "bus_gb_per_s": options.bus_gb_per_s,
+        "half_bytes": options.half_bytes,
+        "batch": options.batch,
+        "dtype": options.dtype,
+        "profile": options.profile,
+        "session": opts.load_session(options),
+        **opts.types_of(options),
+    }
+    names = [name.replace("-", "_") for name, *_ in _KNOBS if name != "half-bytes"]
+    knobs = {name: getattr(options, name) for name in names}
+    other = None
+    if options.against is not None:
+        other = gradients(model, machine, options.strategy, scheme=options.against, **job)
+    found = gradients(
+        model, machine, options.strategy, scheme=options.scheme, tune=options.tune, **knobs, **job
+    )
+    if options.svg is not None:
+        found.to_svg(options.svg, against=other)
+
+    def fields() -> dict[str, Any]:
+        against = {} if other is None else {"against": other.to_dict()}
+        return {**found.to_dict(), **against}
+
+    title = f"{model.name}: when gradients are sent"
+    opts.answer(options, title, gradient_tables(found, other), fields)
+    return 0

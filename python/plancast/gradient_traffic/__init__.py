@@ -1,0 +1,1 @@
+"""When the gradients of data-parallel workers are sent."""
