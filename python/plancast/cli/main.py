@@ -61,11 +61,8 @@ _SUBCOMMANDS = (
 _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
 # Options that people look for and what there is instead.
-_ADAPTERS = "Every parameter of a model is trained; leave adapters out."
-_NOT_SIMULATED = {
-    "--lora": _ADAPTERS,
-    "--qlora": _ADAPTERS,
-    "--peft": _ADAPTERS,
+_ADAPTERS = ("--lora", "--qlora", "--peft")
+_INSTEAD = {
     "--gpus": "How many GPUs there are is part of the machine: `-c dgx-h100:2x4`.",
     "--hosts": "How many hosts there are is part of the machine: `-c dgx-h100:2`.",
 }
@@ -176,8 +173,12 @@ def _refuse(rest: list[str], parser: argparse.ArgumentParser, command: str | Non
     option = word.partition("=")[0]
     if not option.startswith("-"):
         raise UsageError(f"`{word}` is not understood. `{name} --help` shows the options.")
-    if option in _NOT_SIMULATED:
-        raise UsageError(f"not supported yet: `{option}`. {_NOT_SIMULATED[option]}")
+    if option in _ADAPTERS:
+        from plancast.strategy_words import adapters
+
+        raise UsageError(f"no option `{option}`. {adapters(option)}")
+    if option in _INSTEAD:
+        raise UsageError(f"no option `{option}`. {_INSTEAD[option]}")
     known = _options_of(parser, command)
     hint = near(option.lstrip("-"), [one.lstrip("-") for one in known if one.startswith("--")])
     hint = hint.replace("`", "`--", 1)

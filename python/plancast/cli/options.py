@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from plancast import arguments
+from plancast.cli import sizes
 from plancast.cli.launch_options import Default, add_from, open_strategy, settings
 from plancast.errors import InputError
 
@@ -75,7 +76,10 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
         help="a preset (llama3-70b, resnet50, ...), a config.json, YAML, .pt2 or .onnx file",
     )
     parser.add_argument(
-        "--seq", type=positive, metavar="TOKENS", help="sequence length; default: the model's"
+        "--seq",
+        type=sizes.seq,
+        metavar="TOKENS",
+        help="sequence length, such as 8192 or 128k; default: the model's",
     )
     parser.add_argument(
         "--documents",
@@ -149,10 +153,12 @@ def types_of(options: argparse.Namespace) -> Types:
 def add_machine(
     parser: argparse.ArgumentParser, *, several: bool = False, required: bool = True
 ) -> None:
-    """-c, --nodes, --fabric."""
+    """-c (--machine), --nodes, --fabric."""
     parser.add_argument(
         "-c",
+        "--machine",
         "--cluster",
+        dest="cluster",
         required=required,
         action="append" if several else "store",
         metavar="MACHINE",
@@ -197,10 +203,11 @@ def add_batch(parser: argparse.ArgumentParser, *, required: bool = False) -> Non
     """--batch."""
     parser.add_argument(
         "--batch",
-        type=positive,
+        type=sizes.batch,
         required=required,
         metavar="SAMPLES",
-        help="global batch, samples a step" + ("" if required else "; default: dp * mb * accum"),
+        help="global batch, samples a step, or tokens: 4Mtok"
+        + ("" if required else "; default: dp * mb * accum"),
     )
 
 
@@ -315,7 +322,27 @@ def load_model(options: argparse.Namespace) -> Model:
     if model.import_report is not None:
         for warning in model.import_report.warnings():
             print(f"plancast: warning: {warning}", file=sys.stderr)
+    _settle_batch(options, model)
+    if model.name != options.model and "/" in options.model and not os.path.exists(options.model):
+        length = f", {model.seq:,} tokens a sequence" if model.seq > 0 else ""
+        _remark(options, f"note: `{options.model}` has the sizes of `{model.name}`{length}")
     return model
+
+
+def _settle_batch(options: argparse.Namespace, model: Model) -> None:
+    """Makes --batch samples where it was given in tokens."""
+    said = getattr(options, "batch_said", getattr(options, "batch", None))
+    if said is None:
+        return
+    options.batch_said = said
+    options.batch, remark = sizes.samples(said, model)
+    if remark:
+        _remark(options, f"note: {remark}")
+
+
+def _remark(options: argparse.Namespace, text: str) -> None:
+    """What is told behind the result, once."""
+    options.remarks = [*dict.fromkeys([*getattr(options, "remarks", []), text])]
 
 
 def load_machine(text: str, options: argparse.Namespace) -> Machine:
