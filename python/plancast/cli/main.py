@@ -20,15 +20,19 @@ from plancast.cli import (
     collective,
     compare,
     compile,
+    completion,
+    doctor,
     export,
     import_,
     learn,
+    list_,
     plan,
     predict,
     profile,
     rank,
     records,
     run,
+    show,
     size,
     spot,
     streams,
@@ -38,9 +42,9 @@ from plancast.cli import (
 from plancast.cli.interrupt import status_of, stops_at_once
 
 _SUBCOMMANDS = (
+    plan,
     predict,
     rank,
-    plan,
     compare,
     train,
     size,
@@ -56,6 +60,10 @@ _SUBCOMMANDS = (
     run,
     import_,
     export,
+    list_,
+    show,
+    doctor,
+    completion,
 )
 # Of files the writer says the name; these are of standard output, which has none.
 _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
@@ -98,7 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="Example: plancast predict -m gpt3-175b -c dgx-a100-80g:8 "
         "-s tp=8,pp=8,vpp=3,mb=1,recompute=full --batch 64",
     )
-    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("-V", "--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=_Parser, dest="command")
     for module in _SUBCOMMANDS:
         module.add_parser(commands)
@@ -156,6 +164,7 @@ def _run(arguments: list[str]) -> int:
     if options.command is None:
         parser.print_help()
         return 0
+    options.parser = parser
     with stops_at_once():
         code: int = options.run(options)
     sys.stdout.flush()
