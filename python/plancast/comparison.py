@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Parts of the breakdown in words.
 WORDS = {
-    "compute": "kernels",
+    "compute": "compute",
     "recompute": "recomputation",
     "exposed_tp": "exposed tensor-parallel communication",
     "exposed_dp": "exposed data-parallel communication",

@@ -15,6 +15,7 @@ from plancast.question import PlanQuestion, core_of
 from plancast.randomness import Randomness
 from plancast.ranking import Ranking
 from plancast.session import Session
+from plancast.simplicity import simplest_of_ties
 
 if TYPE_CHECKING:
     from plancast.precision import Types
@@ -125,7 +126,7 @@ def rank(
     announce: Callable[[int, float], object] | None = None,
     **types: Unpack[Types],
 ) -> Ranking:
-    """Predicts every plan of a space and orders those that fit.
+    """Predicts every plan of a space and orders those that fit; ties go to the simpler.
 
     Args:
       model: what is trained.
@@ -194,7 +195,7 @@ def rank(
 
     asked = {**_asked(model, machine, dtype, cuda_graphs), **wanted}
     plans = [Forecast(plan, asked, None, question(plan)) for plan in result.plans]
-    return Ranking(result, plans, objective=objective)
+    return Ranking(result, simplest_of_ties(plans), objective=objective)
 
 
 @checked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,6 +32,7 @@ class Ranking:
         self._space = core.space
         self._seconds = core.seconds
         self._nearest = core.nearest
+        self._outside: Forecast | None = None
 
     @property
     def evaluated(self) -> int:
@@ -49,6 +51,39 @@ class Ranking:
             return None
         names = ("strategy", "peak_memory_bytes", "memory_capacity_bytes", "advice")
         return dict(zip(names, self._nearest, strict=True))
+
+    @property
+    def outside(self) -> Forecast | None:
+        """Where no plan of the space fits: one that does, if that was looked for."""
+        return self._outside
+
+    def with_outside(self, plan: Forecast) -> Ranking:
+        """The ranking that knows of a plan outside of its space."""
+        other = copy.copy(self)
+        other._outside = plan
+        return other
+
+    def for_framework(self, framework: str, top: int | None = None) -> Ranking:
+        """The plans of which the framework's argument file can be written, the best `top`.
+
+        The others are counted in `excluded`, with the framework's reason.
+        """
+        from plancast.frameworks.formats import framework_name
+
+        name = framework_name(framework)
+        other = copy.copy(self)
+        other._plans, other._excluded = [], dict(self._excluded)
+        for plan in self._plans:
+            if len(other._plans) == top:
+                break
+            try:
+                plan.launch_config(name)
+            except InputError as error:
+                reason = str(error).partition(". ")[0].removesuffix(".")
+                other._excluded[reason] = other._excluded.get(reason, 0) + 1
+                continue
+            other._plans.append(plan)
+        return other
 
     @property
     def space(self) -> str:
@@ -82,6 +117,7 @@ class Ranking:
             "excluded": self.excluded,
             "seconds": self.seconds,
             "nearest": self.nearest,
+            "outside": None if self._outside is None else self._outside.strategy,
         }
 
     def records(self) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ PREDICT = {
     "model_tflops_per_gpu": float,
     "hardware_tflops_per_gpu": float,
     "mfu": float,
+    "mfu_causal": float,
     "hfu": float,
     "flops_formula": str,
     "peak_memory_bytes": int,
@@ -93,7 +94,15 @@ def test_rank(cli, small_file):
     value = cli.json(
         "rank", "-m", small_file, "-c", MACHINE, "--batch", "16", "--space", "tp=1|2,mb=1|2"
     )
-    assert set(value) == {"plans", "evaluated", "space", "excluded", "seconds", "nearest"}
+    assert set(value) == {
+        "plans",
+        "evaluated",
+        "space",
+        "excluded",
+        "seconds",
+        "nearest",
+        "outside",
+    }
     times = [plan["iteration_time_s"] for plan in value["plans"]]
     assert times == sorted(times)
     assert value["evaluated"] == len(times) > 0

@@ -174,9 +174,13 @@ def add_machine(
 
 
 def add_strategy(
-    parser: argparse.ArgumentParser, *, several: bool = False, required: bool = True
+    parser: argparse.ArgumentParser,
+    *,
+    several: bool = False,
+    required: bool = True,
+    absent: str = "",
 ) -> None:
-    """-s."""
+    """-s; `absent` is what holds without one."""
     parser.add_argument(
         "-s",
         "--strategy",
@@ -184,7 +188,8 @@ def add_strategy(
         action="append" if several else "store",
         metavar="STRATEGY",
         help="tp=8,pp=4,mb=1,..., a YAML file with a tree, or a framework's argument file"
-        + ("; may be given several times" if several else ""),
+        + ("; may be given several times" if several else "")
+        + absent,
     )
     add_from(parser)
 
@@ -325,7 +330,7 @@ def load_model(options: argparse.Namespace) -> Model:
     _settle_batch(options, model)
     if model.name != options.model and "/" in options.model and not os.path.exists(options.model):
         length = f", {model.seq:,} tokens a sequence" if model.seq > 0 else ""
-        _remark(options, f"note: `{options.model}` has the sizes of `{model.name}`{length}")
+        remark(options, f"note: `{options.model}` has the sizes of `{model.name}`{length}")
     return model
 
 
@@ -335,12 +340,12 @@ def _settle_batch(options: argparse.Namespace, model: Model) -> None:
     if said is None:
         return
     options.batch_said = said
-    options.batch, remark = sizes.samples(said, model)
-    if remark:
-        _remark(options, f"note: {remark}")
+    options.batch, text = sizes.samples(said, model)
+    if text:
+        remark(options, f"note: {text}")
 
 
-def _remark(options: argparse.Namespace, text: str) -> None:
+def remark(options: argparse.Namespace, text: str) -> None:
     """What is told behind the result, once."""
     options.remarks = [*dict.fromkeys([*getattr(options, "remarks", []), text])]
 

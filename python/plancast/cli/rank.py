@@ -7,6 +7,8 @@ import sys
 from typing import Any
 
 from plancast.cli import options as opts
+from plancast.cli.launch_options import Default
+from plancast.cli.plan_question import add_framework
 
 _LONG_S = 10.0
 
@@ -23,6 +25,7 @@ def add_parser(commands: Any) -> None:
     opts.add_types(parser)
     opts.add_machine(parser)
     opts.add_batch(parser)
+    add_framework(parser)
     opts.add_knowledge(parser)
     parser.add_argument(
         "--space",
@@ -52,9 +55,11 @@ def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.cli.progress import progress_bar
     from plancast.errors import InputError
+    from plancast.frameworks import commands
     from plancast.planning import rank
     from plancast.ranking import Ranking
     from plancast.report.ranking import ranking_tables
+    from plancast.search import wider
 
     if options.batch is None:
         raise InputError(
@@ -64,28 +69,49 @@ def run(options: argparse.Namespace) -> int:
     Ranking.check_path(options.out)
     opts.check_outputs(report=options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
+    framework, profile = _software(options, model)
+    how: dict[str, Any] = {
+        "batch": options.batch,
+        "objective": options.objective,
+        "dtype": options.dtype,
+        "profile": profile,
+        "cuda_graphs": options.cuda_graphs,
+        "session": opts.load_session(options),
+        "workers": options.workers,
+        **opts.types_of(options),
+    }
     with progress_bar("plans") as progress:
         ranking = rank(
             model,
             machine,
-            batch=options.batch,
             space=options.space,
-            objective=options.objective,
-            top=options.top,
-            dtype=options.dtype,
-            profile=options.profile,
-            cuda_graphs=options.cuda_graphs,
-            session=opts.load_session(options),
-            workers=options.workers,
+            top=None if framework else options.top,
             progress=progress,
             announce=_announce,
-            **opts.types_of(options),
+            **how,
         )
+    if not len(ranking):
+        ranking = wider(ranking, model, machine, **how)
+    if framework:
+        ranking = ranking.for_framework(framework, options.top)
+    if options.launch is not None and len(ranking):
+        file = commands.write(framework, options.launch, ranking[0].launch_config(framework))
+        opts.remark(options, f"wrote {file} of the best plan")
     if options.out is not None:
         ranking.write(options.out)
     tables = ranking_tables(ranking, top=options.top or 10)
     opts.answer(options, f"Plans for {model.name} on {machine}", tables, ranking.to_dict)
     return 0 if len(ranking) else opts.NOTHING_FITS
+
+
+def _software(options: argparse.Namespace, model: Any) -> tuple[str, str]:
+    """The framework that plans are kept to, or none, and the software profile."""
+    from plancast.search import software
+
+    profile = None if isinstance(options.profile, Default) else str(options.profile)
+    if options.target is None and options.launch is None:
+        return "", str(options.profile)
+    return software(options.target, profile, model)
 
 
 def _announce(plans: int, seconds: float) -> None:

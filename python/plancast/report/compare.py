@@ -96,7 +96,7 @@ def _sureness(difference: Difference, letter: str) -> str:
         if share >= _LEAST_EXTRAPOLATED
     ]
     verb = "is" if len(guesses) == 1 else "are"
-    guessed = f"{' and '.join(guesses)} {verb} priced from measurements of other GPUs or links"
+    guessed = f"{' and '.join(guesses)} {verb} extrapolated from other GPUs or links"
     if difference.faster_probability is None:
         return f"{text}how probable that is nobody can say: {guessed}"
     text += f"faster with probability {percent(difference.faster_probability, 0)}"

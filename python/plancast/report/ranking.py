@@ -35,18 +35,28 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
     if ranking.seconds > 0:
         took += f" ({ranking.evaluated / ranking.seconds:,.0f}/s)"
     parts.append(Text(took, style="dim"))
-    parts.append(Text(f"space: {ranking.space}", style="dim"))
+    parts.append(WrappedText(f"space: {ranking.space}", style="dim"))
     for reason, number in sorted(ranking.excluded.items(), key=lambda item: -item[1]):
-        parts.append(Text(f"  {number:>7,} left out: {reason}", style="dim"))
+        parts.append(WrappedText(f"{number:>7,} left out: {reason}", indent=2, style="dim"))
     return Group(*parts)
 
 
 def _nearest(ranking: Ranking) -> list[RenderableType]:
     """What a ranking without a plan has to say instead."""
     if ranking.nearest is None:
-        return [Text("take more hosts, a smaller batch or sequence, or a wider space")]
+        return [Text("none suits the batch and the machine; the reasons stand below")]
     strategy, advice = ranking.nearest["strategy"], ranking.nearest["advice"]
-    return [WrappedText(f"nearest: {strategy}", style="bold"), Text(advice)]
+    lines: list[RenderableType] = [WrappedText(f"nearest: {strategy}", style="bold")]
+    other = ranking.outside
+    if other is None:
+        return [*lines, WrappedText(advice)]
+    # What fits is known, so no word of more hosts.
+    lines.append(
+        WrappedText(advice.removesuffix(" No single change of it fits; use more devices."))
+    )
+    fact = f"{duration(other.iteration_time)}, {gib(other.peak_memory)} GiB"
+    lines.append(WrappedText(f"outside of the space fits {other.strategy}: {fact}; widen --space"))
+    return lines
 
 
 def _plans_table(plans: Sequence[Forecast]) -> FittedTable:

@@ -23,7 +23,7 @@ _INSIDE = r"(?<=\d),(?=\d{3}(?!\d))"
 _LETTERS = rf"[^\s,]*(?:{_INSIDE}[^\s,]*)*"
 _WORD = re.compile(rf"{_LETTERS}(?:(?!{_INSIDE}),+\s*|\s+)|(?!$){_LETTERS}$")
 # And inside words that are too long for a line.
-_PART = re.compile(r"[^=+:]*[=+:]|[^=+:]+")
+_PART = re.compile(r"[^=+:|]*[=+:|]|[^=+:|]+")
 
 
 @dataclass
