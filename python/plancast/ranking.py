@@ -63,6 +63,26 @@ class Ranking:
         other._outside = plan
         return other
 
+    def pareto(self, top: int | None = None) -> Ranking:
+        """The plans that none is both faster than and smaller than in memory, the best `top`.
+
+        >>> from plancast import Machine, Model, rank
+        >>> plans = rank(Model.preset("gpt2"), Machine.preset("dgx-a100-80g:1"), batch=64,
+        ...     space="tp=1,pp=1,mb=1|8,recompute=none|full").pareto()
+        >>> memory = [plan.peak_memory for plan in plans]
+        >>> memory == sorted(memory, reverse=True) and len(set(memory)) == len(memory)
+        True
+        """
+        other = copy.copy(self)
+        other._plans, least = [], float("inf")
+        for plan in sorted(self._plans, key=lambda plan: plan.iteration_time):
+            if len(other._plans) == top:
+                break
+            if plan.peak_memory < least:
+                other._plans.append(plan)
+                least = plan.peak_memory
+        return other
+
     def for_framework(self, framework: str, top: int | None = None) -> Ranking:
         """The plans of which the framework's argument file can be written, the best `top`.
 

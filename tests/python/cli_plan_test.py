@@ -133,7 +133,7 @@ def test_where_nothing_fits_the_nearest_and_what_would_do(cli, monkeypatch):
     assert "no plan fits" in said
     assert re.search(r"lacks needs [\d.,]+ GiB of 79.1 a GPU: [\d.,]+ too much", said)
     assert re.search(r"would fit on `dgx-h100:\d+` fits dp=", said)
-    assert "use more devices" not in said
+    assert "looks for another plan" not in said
     assert "run it" not in said
 
 
@@ -219,7 +219,7 @@ def test_rank_looks_at_host_memory_and_outside_of_its_space(cli):
     assert code == 3
     said = " ".join(out.split())
     assert "outside of the space fits" in said
-    assert "use more devices" not in said
+    assert "looks for another plan" not in said
 
 
 def test_what_is_simpler():
@@ -278,3 +278,18 @@ def test_alternatives_differ_from_the_best_and_say_what_they_trade(small):
     for other in choice.others:
         assert other.trades
         assert other.forecast.fits
+
+
+def test_the_front_of_time_and_memory(cli, small_file):
+    plan = ("rank", "-m", small_file, "-c", HOST, *BATCH, "--space", "mb=1|2,pp=1|2")
+    every, front = cli.json(*plan)["plans"], cli.json(*plan, "--pareto")["plans"]
+    assert 1 < len(front) < len(every)
+    kept = {one["strategy"] for one in front}
+    for one in every:
+        beaten = any(
+            other["iteration_time_s"] <= one["iteration_time_s"]
+            and other["peak_memory_bytes"] < one["peak_memory_bytes"]
+            for other in every
+        )
+        assert not (beaten and one["strategy"] in kept)
+    assert len(cli.json(*plan, "--pareto", "--top", "2")["plans"]) == 2

@@ -42,6 +42,11 @@ def add_parser(commands: Any) -> None:
         metavar="K",
         help="show the best K (default: 10 in the table, all in JSON and --out)",
     )
+    parser.add_argument(
+        "--pareto",
+        action="store_true",
+        help="only plans that none is both faster than and smaller in memory",
+    )
     parser.add_argument("--out", metavar="FILE", help="write the plans as .csv or .parquet")
     parser.add_argument(
         "--workers", type=opts.threads, metavar="N", help="threads (default: one per core)"
@@ -85,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
             model,
             machine,
             space=options.space,
-            top=None if framework else options.top,
+            top=None if framework or options.pareto else options.top,
             progress=progress,
             announce=_announce,
             **how,
@@ -93,7 +98,9 @@ def run(options: argparse.Namespace) -> int:
     if not len(ranking):
         ranking = wider(ranking, model, machine, **how)
     if framework:
-        ranking = ranking.for_framework(framework, options.top)
+        ranking = ranking.for_framework(framework, None if options.pareto else options.top)
+    if options.pareto:
+        ranking = ranking.pareto(options.top)
     if options.launch is not None and len(ranking):
         file = commands.write(framework, options.launch, ranking[0].launch_config(framework))
         opts.remark(options, f"wrote {file} of the best plan")

@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
-from plancast.report.remarks import place, remarks, said, setting
+from plancast.report.remarks import NO_CHANGE, place, remarks, said, setting
 from plancast.textual import change, count, duration, gib, gpus, percent
 
 if TYPE_CHECKING:
@@ -170,13 +170,13 @@ def _nothing(choice: Choice) -> RenderableType:
         parts += _line("nearest", nearest["strategy"], "bold")
         lacks = f"needs {gib(need)} GiB of {gib(have)} a GPU: {gib(need - have)} too much"
         parts += _line("lacks", lacks)
-        parts += _line("why", _without_hosts(nearest["advice"]))
+        parts += _line("why", _of_plan(nearest["advice"]))
     for number, text in enumerate(choice.would_fit or ("fewer parameters or shorter sequences",)):
         parts += _line("" if number else "would fit", text)
     parts += [WrappedText(f"note: {text}", style="dim") for text in choice.said]
     return Group(*parts)
 
 
-def _without_hosts(advice: str) -> str:
-    """What the core says of one plan, without its word on devices: what would do is known."""
-    return advice.removesuffix(" No single change of it fits; use more devices.")
+def _of_plan(advice: str) -> str:
+    """What the core says of one plan, without its word on others: what would do is known."""
+    return advice.removesuffix(f" {NO_CHANGE}")

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
-from plancast.report.remarks import place, remarks, said, setting
+from plancast.report.remarks import NO_CHANGE, place, remarks, said, setting
 from plancast.textual import count, duration, gib, percent, ranges
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def _nearest(ranking: Ranking) -> list[RenderableType]:
     if other is None:
         return [*lines, WrappedText(advice)]
     # What fits is known, so no word of more hosts.
-    lines.append(
-        WrappedText(advice.removesuffix(" No single change of it fits; use more devices."))
-    )
+    lines.append(WrappedText(advice.removesuffix(f" {NO_CHANGE}")))
     fact = f"{duration(other.iteration_time)}, {gib(other.peak_memory)} GiB"
     lines.append(WrappedText(f"outside of the space fits {other.strategy}: {fact}; widen --space"))
     return lines
