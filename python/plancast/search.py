@@ -9,6 +9,7 @@ from typing import Any
 from plancast import alternatives
 from plancast.errors import InputError
 from plancast.forecast import Forecast
+from plancast.fullness import fullness
 from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, rank
@@ -28,6 +29,8 @@ _ON_HOST = "offload=optimizer|optimizer+param|optimizer+param+activations"
 _OF_NETS = "ddp"
 # Plans that differ by less are as fast.
 _TIE = 0.005
+# A third of the runs that fill their memory take over 10 % longer (plancast.fullness).
+_FULL_COSTS = 0.035
 # Parameters below which one sample does not keep a GPU busy.
 _SMALL = 3e9
 # Numbers of hosts that are tried where nothing fits, each twice the one before.
@@ -84,14 +87,14 @@ class Search:
                 raise InputError(str(error)) from None
         more = [*self._in_groups(found), *(self._every_micro_batch() if found else ())]
         plans = self._runnable(fastest_first([*found, *more]))
-        if plans:
+        if any(not _full(plan) for plan in plans):
             return self._simplest_first(plans)
         mb = micro_batches(self._model).split("|")[0]
         ranking = self._ranked(f"mb={mb},vpp=1,recompute=none|selective|full,{_ON_HOST}")
-        plans = self._runnable(ranking)
-        if plans:
+        on_host = self._runnable(ranking)
+        if on_host and not plans:
             self.said.append("nothing fits without host memory, so a part lives there (offload)")
-        return plans
+        return self._simplest_first(fastest_first([*plans, *on_host]))
 
     def nearest(self) -> dict[str, Any] | None:
         """Where nothing fits: what needs least, and what it lacks."""
@@ -106,9 +109,25 @@ class Search:
         return least.nearest
 
     def _simplest_first(self, plans: list[Forecast]) -> list[Forecast]:
-        """The simplest of those that take as long as the first, then the others."""
+        """The simplest of those that take as long as the first, then the others.
+
+        One that fills its memory comes after one that does not and takes little longer.
+        """
+        if not plans:
+            return plans
         fastest = plans[0]
-        tied = [p for p in plans if p.iteration_time <= fastest.iteration_time * (1 + _TIE)]
+        room = (plan for plan in plans if not _full(plan))
+        roomy = next(room, fastest)
+        if _full(fastest) and roomy.iteration_time <= fastest.iteration_time * (1 + _FULL_COSTS):
+            gain = percent(roomy.iteration_time / fastest.iteration_time - 1)
+            self.said.append(
+                f"{fastest.strategy} is {gain} faster and fills the memory, which slows many runs "
+                "by more"
+            )
+            plans = [roomy, *(plan for plan in plans if plan is not roomy)]
+            fastest = roomy
+        most = fastest.iteration_time * (1 + _TIE)
+        tied = [p for p in plans if p.iteration_time <= most and _full(p) <= _full(fastest)]
         best = min(tied, key=lambda plan: mechanisms(plan.strategy))
         if best is fastest:
             return plans
@@ -198,6 +217,11 @@ class Search:
                 continue
             kept.append(one)
         return kept
+
+
+def _full(plan: Forecast) -> bool:
+    """Whether it fits and fills the memory."""
+    return bool(fullness(plan.peak_memory, plan.memory_capacity))
 
 
 def _in_one_group(plan: Forecast) -> bool:

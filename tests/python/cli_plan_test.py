@@ -12,6 +12,7 @@ from plancast import alternatives, simplicity
 from plancast.causal import causal_mfu
 from plancast.cli.main import main
 from plancast.confidence import confidence
+from plancast.search import Search
 
 HOST = "dgx-h100:1"
 BATCH = ("--batch", "64")
@@ -220,6 +221,39 @@ def test_rank_looks_at_host_memory_and_outside_of_its_space(cli):
     said = " ".join(out.split())
     assert "outside of the space fits" in said
     assert "looks for another plan" not in said
+
+
+def plans_of(*rows):
+    """Plans by strategy, seconds and the share of memory that they fill."""
+    return [
+        SimpleNamespace(strategy=text, iteration_time=s, peak_memory=share, memory_capacity=1.0)
+        for text, s, share in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "best", "said"),
+    [
+        ([("dp=4,tp=2,mb=1", 1.0, 0.5), ("dp=8,mb=1", 1.004, 0.6)], "dp=8,mb=1", "less simple"),
+        ([("dp=4,tp=2,mb=1", 1.0, 0.5), ("dp=8,mb=1", 1.02, 0.6)], "dp=4,tp=2,mb=1", ""),
+        ([("dp=8,mb=2", 1.0, 0.99), ("dp=8,mb=1", 1.03, 0.6)], "dp=8,mb=1", "fills the memory"),
+        ([("dp=8,mb=2", 1.0, 0.99), ("dp=8,mb=1", 1.10, 0.6)], "dp=8,mb=2", ""),
+        ([("dp=4,tp=2,mb=2", 1.0, 0.9), ("dp=8,mb=1", 1.001, 0.98)], "dp=4,tp=2,mb=2", ""),
+    ],
+)
+def test_ties_go_to_the_simpler_and_full_plans_give_way(rows, best, said):
+    search = object.__new__(Search)
+    search.said = []
+    ordered = search._simplest_first(plans_of(*rows))
+    assert ordered[0].strategy == best
+    assert len(ordered) == len(rows)
+    assert said in "".join(search.said)
+    assert bool(said) == bool(search.said)
+
+
+def test_a_price_needs_a_run(cli):
+    error = cli.error("plan", "gpt2", HOST, *BATCH, "--price", "2")
+    assert error == "--price is of a whole run; add --tokens, such as `--tokens 1T`."
 
 
 def test_what_is_simpler():

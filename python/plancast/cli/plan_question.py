@@ -130,6 +130,8 @@ def run(options: argparse.Namespace) -> int:
     files.check_writable(options.out, (".yaml", ".yml"))
     if options.target is not None:
         framework_name(options.target)
+    if options.price is not None and options.tokens is None:
+        raise InputError("--price is of a whole run; add --tokens, such as `--tokens 1T`.")
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
     choice = choose(options, model, machine)
     best = choice.best
