@@ -25,7 +25,7 @@ class Confidence:
     """A grade, `high`, `fair` or `low`, and what it stands on.
 
     High: less than a tenth of the time is priced from other GPUs or links, and measured runs of
-    the software are on this GPU and reach as far as the plan. Fair: one of these does not hold.
+    the software are on this GPU and reach as far as the plan. Fair: any of these does not hold.
     Low: half of the time is priced from elsewhere, or no measured run is of the software nor of
     one like it.
     """

@@ -63,7 +63,7 @@ def _plans_table(plans: Sequence[Forecast]) -> FittedTable:
     table.words("strategy", least=28, style="cyan")
     rate = "samples/s/GPU" if plans[0].unit == "samples" else "tok/s/GPU"
     table.numbers("iteration")
-    for column, leaves in (("90 %", 5), ("vs best", 6), (rate, 3), ("MFU", 4)):
+    for column, leaves in (("90 %", 5), ("vs best", 6), (rate, 4), ("MFU", 3)):
         table.numbers(column, leaves=leaves)
     table.numbers("GiB")
     table.numbers("bubble", leaves=2)
