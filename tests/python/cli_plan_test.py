@@ -81,6 +81,14 @@ def test_the_file_may_have_a_name_of_its_own(asked, tmp_path):
     assert "[parallelism]" in (tmp_path / "job.toml").read_text()
 
 
+def test_paths_that_no_launch_file_can_have(cli, tmp_path):
+    (tmp_path / "file").write_text("")
+    plan = ("plan", "gpt2", HOST, *BATCH, "--space", "mb=8", "--launch")
+    assert "is empty; give a folder or a file" in cli.error(*plan, "")
+    assert "cannot be written" in cli.error(*plan, "/dev/full")
+    assert "no folder" in cli.error(*plan, str(tmp_path / "file" / "below") + "/")
+
+
 def test_nouns_in_either_order_or_as_options(cli, small_file):
     space = ("--space", "mb=4")
     usual = cli.json("plan", "gpt2", HOST, *BATCH, *space)

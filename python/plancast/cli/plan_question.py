@@ -124,12 +124,15 @@ def choose(options: argparse.Namespace, model: Model, machine: Machine) -> Choic
 def run(options: argparse.Namespace) -> int:
     """Answers the question."""
     from plancast import files
+    from plancast.frameworks import commands
     from plancast.frameworks.formats import framework_name
 
     opts.check_outputs(report=options.report)
     files.check_writable(options.out, (".yaml", ".yml"))
     if options.target is not None:
         framework_name(options.target)
+    if options.launch is not None:
+        commands.check(options.target or "megatron", options.launch)
     if options.price is not None and options.tokens is None:
         raise InputError("--price is of a whole run; add --tokens, such as `--tokens 1T`.")
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)

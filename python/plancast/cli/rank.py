@@ -75,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
     opts.check_outputs(report=options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
     framework, profile = _software(options, model)
+    if options.launch is not None:
+        commands.check(framework, options.launch)
     how: dict[str, Any] = {
         "batch": options.batch,
         "objective": options.objective,

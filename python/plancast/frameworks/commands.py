@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plancast import files
+from plancast.errors import InputError
 from plancast.frameworks.formats import FRAMEWORKS, framework_name
 
 # Of each framework: what runs on every host. {file}, {hosts}, {gpus}; scripts are the user's.
@@ -34,16 +35,30 @@ def target(framework: str, path: str | Path) -> Path:
     >>> str(target("torchtitan", "out/")), str(target("torchtitan", "run.toml"))
     ('out/plan.toml', 'run.toml')
     """
+    if not str(path):
+        raise InputError("the path of the launch file is empty; give a folder or a file.")
     place = Path(path)
+    if place.exists() and not place.is_dir():
+        return place
     if str(path).endswith("/") or place.is_dir() or not place.suffix:
         return place / file_name(framework)
     return place
 
 
+def check(framework: str, path: str | Path) -> None:
+    """Raises InputError where `write` could not write into a folder that is there."""
+    file = target(framework, path)
+    if file.parent.is_dir():
+        files.check_writable(file)
+
+
 def write(framework: str, path: str | Path, text: str) -> Path:
     """Writes an argument file where a path says; gives the file."""
     file = target(framework, path)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"no folder `{file.parent}` can be made: {error.strerror}.") from None
     files.write_text(file, text)
     return file
 
