@@ -272,9 +272,11 @@ absl::StatusOr<std::string> FitAdvice(const Job& job, const Machine& machine,
     fitting.push_back(absl::StrCat(change.words, " (", GiB(static_cast<double>(change.bytes)),
                                    " GiB, ", absl::StrFormat("%.3g", change.seconds), " s)"));
   }
-  absl::StrAppend(&advice, fitting.empty() ? " No single change of it fits; use more devices."
-                                           : absl::StrCat(" Smallest changes that fit: ",
-                                                          absl::StrJoin(fitting, ", or "), "."));
+  absl::StrAppend(
+      &advice,
+      fitting.empty()
+          ? " No single change of it fits; `plancast plan` looks for another plan."
+          : absl::StrCat(" Smallest changes that fit: ", absl::StrJoin(fitting, ", or "), "."));
   return advice;
 }
 

@@ -28,8 +28,9 @@ void AddFactors(const SimResult& result, std::vector<std::string>* warnings) {
   const double share = path / (ToSeconds(result.makespan_ps));
   if (names.empty() || !(share >= kLeastShare)) return;
   warnings->push_back(
-      absl::StrCat(std::lround(share * 100), " % of the critical path is priced as ",
-                   absl::StrJoin(names, ", "), ", from measurements of other GPUs or links"));
+      absl::StrCat(std::lround(share * 100),
+                   " % of the critical path is extrapolated from other GPUs or links: ",
+                   absl::StrJoin(names, ", ")));
 }
 
 void AddSoftware(const MeasuredSoftware* runs, const SoftwareProfile& profile,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
+    from plancast.choice import Choice, plan
     from plancast.clusters.changes import ClusterChange, cluster_changes
     from plancast.clusters.job import ClusterJob
     from plancast.clusters.lingjun import Assumed as LingjunAssumptions
@@ -99,6 +100,7 @@ __all__ = [
     "AlphaBeta",
     "Availability",
     "Checkpoints",
+    "Choice",
     "ChromeTrace",
     "ClusterChange",
     "ClusterJob",
@@ -159,6 +161,7 @@ __all__ = [
     "learn",
     "local_search",
     "pareto_front",
+    "plan",
     "plan_inter_op",
     "plan_intra_op",
     "predict",
@@ -188,6 +191,7 @@ _HOME = {
     "Availability": "training.availability",
     "Checkpoints": "training.checkpoints",
     "AlphaBeta": "planners.costs",
+    "Choice": "choice",
     "ChromeTrace": "communication.chrome",
     "ClusterChange": "clusters.changes",
     "ClusterJob": "clusters.job",
@@ -248,6 +252,7 @@ _HOME = {
     "learn": "learning",
     "local_search": "planners.local_search",
     "pareto_front": "communication.synthesis",
+    "plan": "choice",
     "plan_inter_op": "planners.inter_op",
     "plan_intra_op": "planners.intra_op",
     "predict": "planning",

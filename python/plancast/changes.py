@@ -52,11 +52,12 @@ class WhatIf:
         }
 
     def __str__(self) -> str:
-        from plancast.textual import duration
+        from plancast.textual import duration, slower
 
         return (
             f"{self.changes}: {duration(self.before.iteration_time)} -> "
-            f"{duration(self.after.iteration_time)}, {self.speedup:.3f}x as fast"
+            f"{duration(self.after.iteration_time)}, "
+            f"{slower(self.after.iteration_time / self.before.iteration_time)}"
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from plancast.causal import causal_mfu
+
 if TYPE_CHECKING:
     from plancast import _core
     from plancast.forecast import Forecast
@@ -22,6 +24,7 @@ def fields_of(forecast: Forecast, core: _core.Forecast) -> dict[str, Any]:
         "model_tflops_per_gpu": forecast.model_flops_per_s_per_gpu / 1e12,
         "hardware_tflops_per_gpu": forecast.hardware_flops_per_s_per_gpu / 1e12,
         "mfu": forecast.mfu,
+        "mfu_causal": causal_mfu(forecast),
         "hfu": forecast.hfu,
         "flops_formula": core.flops_formula,
         "peak_memory_bytes": core.peak_memory_bytes,

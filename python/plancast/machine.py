@@ -138,8 +138,12 @@ class Machine(Immutable):
         try:
             return cls(_core.Machine.preset(text))
         except InputError:
+            from plancast import machine_names
             from plancast.models import presets
 
+            better = machine_names.instead(text)
+            if better:
+                raise InputError(better) from None
             if text not in presets.names():
                 raise
             raise InputError(

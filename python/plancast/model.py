@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os.path
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from plancast.builder import GraphBuilder
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.immutable import Immutable
-from plancast.models import document_lengths
+from plancast.models import document_lengths, hub
 
 if TYPE_CHECKING:
     from plancast.importers.report import ImportReport
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
 
 # Values of `model_type` that the zoo builds.
 _OF_ZOO = ("mt5", "t5", "vit")
-# `meta-llama/Llama-3.1-8B`: an owner and a name, which is a path only where it exists.
-_HUB_NAME = re.compile(
-    r"[A-Za-z0-9][\w.-]*/[\w.-]*(?<!\.yaml)(?<!\.yml)(?<!\.json)(?<!\.pt2)"
-    r"(?<!\.onnx)"
-)
 # Ends of files that hold a graph rather than sizes.
 _IMPORTED = (".pt2", ".onnx")
 # Of rotary embeddings: changes no cost, and launchers need it.
@@ -105,22 +99,25 @@ class Model(Immutable):
           path: the file or its folder.
           seq: tokens per sequence; the config's longest by default.
         """
-        from plancast.models import hf
-
         file = Path(path)
         if files.is_folder(file):
             file = file / "config.json"
+        # Most files do not name the model; the folder they came in does.
+        return cls._from_hf(file, seq, file.resolve().parent.name)
+
+    @classmethod
+    def _from_hf(cls, file: Path, seq: int | None, name: str) -> Model:
+        from plancast.models import hf
+
         values = files.read_mapping(file)
         if values.get("model_type") in _OF_ZOO:
             from plancast.zoo import hf as zoo
 
-            name = file.resolve().parent.name or str(values["model_type"])
-            net = zoo.builder(values, what=f"`{file}`", name=name, seq=seq)
-            return cls.from_graph(net.graph())
+            name = name or str(values["model_type"])
+            return cls.from_graph(zoo.builder(values, what=f"`{file}`", name=name, seq=seq).graph())
         fields = hf.config(values, what=f"`{file}`")
-        if fields["name"] == values.get("model_type") and file.resolve().parent.name:
-            # Most files do not name the model; the folder they came in does.
-            fields["name"] = file.resolve().parent.name
+        if fields["name"] == values.get("model_type") and name:
+            fields["name"] = name
         return cls._of(fields, seq)
 
     @classmethod
@@ -155,21 +152,26 @@ class Model(Immutable):
 
     @classmethod
     def open(cls, text: str, *, seq: int | None = None, image: int | None = None) -> Model:
-        """What `-m` on the command line means: a preset or a file."""
+        """What `-m` on the command line means: a preset, a file, or a name on Hugging Face's hub.
+
+        Of the last the hub's config, where `huggingface_hub` is installed and brings it, else the
+        preset of those sizes.
+        """
         is_folder = os.path.isdir(text)
         if not is_folder and not files.looks_like_file(text):
             return cls._preset_of_line(text, seq, image)
-        if not os.path.exists(text) and _HUB_NAME.fullmatch(text) is not None:
-            from plancast.models import presets
-
-            raise InputError(
-                f"`{text}` is no file, and nothing is downloaded."
-                f"{arguments.near(text.partition('/')[2], presets.names())} Of a model on Hugging "
-                "Face, give its `config.json` (docs/models.md)."
-            )
+        if not os.path.exists(text) and hub.is_name(text):
+            return cls._of_hub(text, seq, image)
         if image is not None:
             raise InputError(f"`{text}` says its sizes itself; `image` chooses one of a preset.")
         return cls.from_hf(text, seq=seq) if is_folder else cls.from_file(text, seq=seq)
+
+    @classmethod
+    def _of_hub(cls, text: str, seq: int | None, image: int | None) -> Model:
+        file = hub.config_file(text)
+        if file is not None and image is None:
+            return cls._from_hf(file, seq, text.rpartition("/")[2])
+        return cls.preset(hub.known_preset(text), seq=seq, image=image)
 
     @classmethod
     def _preset_of_line(cls, text: str, seq: int | None, image: int | None) -> Model:

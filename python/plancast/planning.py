@@ -16,6 +16,7 @@ from plancast.question import PlanQuestion, core_of
 from plancast.randomness import Randomness
 from plancast.ranking import Ranking
 from plancast.session import Session
+from plancast.simplicity import simplest_of_ties
 
 if TYPE_CHECKING:
     from plancast.precision import Types
@@ -132,7 +133,7 @@ def rank(
 ) -> Ranking:
     """Orders the plans of a space that fit by what they are predicted to take.
 
-    Of the best few (`top`), plans are left out whose time cannot be below what these take by a
+    Ties go to the simpler plan. Of the best few (`top`), plans are left out whose time cannot be below what these take by a
     bound that is found without simulating them; the best are the same.
 
     Args:
@@ -214,7 +215,7 @@ def rank(
 
     asked = {**_asked(model, machine, dtype, cuda_graphs), **wanted}
     plans = [Forecast(plan, asked, None, question(plan)) for plan in result.plans]
-    return Ranking(result, plans, objective=objective)
+    return Ranking(result, simplest_of_ties(plans), objective=objective)
 
 
 @checked

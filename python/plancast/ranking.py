@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -41,6 +42,7 @@ class Ranking:
         self._space = core.space
         self._seconds = core.seconds
         self._nearest = core.nearest
+        self._outside: Forecast | None = None
 
     @property
     def evaluated(self) -> int:
@@ -79,6 +81,59 @@ class Ranking:
             return None
         names = ("strategy", "peak_memory_bytes", "memory_capacity_bytes", "advice")
         return dict(zip(names, self._nearest, strict=True))
+
+    @property
+    def outside(self) -> Forecast | None:
+        """Where no plan of the space fits: one that does, if that was looked for."""
+        return self._outside
+
+    def with_outside(self, plan: Forecast) -> Ranking:
+        """The ranking that knows of a plan outside of its space."""
+        other = copy.copy(self)
+        other._outside = plan
+        return other
+
+    def pareto(self, top: int | None = None) -> Ranking:
+        """The plans that none is both faster than and smaller than in memory, the best `top`.
+
+        >>> from plancast import Machine, Model, rank
+        >>> plans = rank(Model.preset("gpt2"), Machine.preset("dgx-a100-80g:1"), batch=64,
+        ...     space="tp=1,pp=1,mb=1|8,recompute=none|full").pareto()
+        >>> memory = [plan.peak_memory for plan in plans]
+        >>> memory == sorted(memory, reverse=True) and len(set(memory)) == len(memory)
+        True
+        """
+        other = copy.copy(self)
+        other._plans, least = [], float("inf")
+        for plan in sorted(self._plans, key=lambda plan: plan.iteration_time):
+            if len(other._plans) == top:
+                break
+            if plan.peak_memory < least:
+                other._plans.append(plan)
+                least = plan.peak_memory
+        return other
+
+    def for_framework(self, framework: str, top: int | None = None) -> Ranking:
+        """The plans of which the framework's argument file can be written, the best `top`.
+
+        The others are counted in `excluded`, with the framework's reason.
+        """
+        from plancast.frameworks.formats import framework_name
+
+        name = framework_name(framework)
+        other = copy.copy(self)
+        other._plans, other._excluded = [], dict(self._excluded)
+        for plan in self._plans:
+            if len(other._plans) == top:
+                break
+            try:
+                plan.launch_config(name)
+            except InputError as error:
+                reason = str(error).partition(". ")[0].removesuffix(".")
+                other._excluded[reason] = other._excluded.get(reason, 0) + 1
+                continue
+            other._plans.append(plan)
+        return other
 
     @property
     def space(self) -> str:
@@ -126,6 +181,7 @@ class Ranking:
             "seconds": self.seconds,
             "nearest": self.nearest,
             "ties": [asdict(tie) for tie in self.ties],
+            "outside": None if self._outside is None else self._outside.strategy,
         }
 
     def records(self) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plancast import _core, arguments, documents, files, schedule_file
+from plancast import _core, arguments, documents, files, schedule_file, strategy_words
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.strategy_node import Node
@@ -15,16 +15,6 @@ from plancast.strategy_node import Node
 if TYPE_CHECKING:
     from plancast.frameworks.formats import Source
     from plancast.launch_config import LaunchConfig
-
-
-# What a software is mostly used for, where its name says so.
-_USUAL_PLANS = {
-    "fsdp": "zero=3,mb=1",
-    "pytorch-fsdp": "zero=3,mb=1",
-    "torchtitan": "zero=3,mb=1",
-    "deepspeed": "zero=3,mb=1",
-    "ddp": "zero=0,mb=1",
-}
 
 
 @checked
@@ -103,11 +93,9 @@ class Strategy:
             return cls._from_launch(Path(text), framework, known)
         if "=" not in text and files.looks_like_file(text):
             return cls.from_file(text)
-        if text in _core.profile_names():
-            raise InputError(
-                f"`{text}` is a software profile, and `-s` takes a plan. Write `--profile {text} "
-                f"-s {_USUAL_PLANS.get(text, 'tp=8,mb=1')}`, with sizes of your own."
-            )
+        better = strategy_words.instead(text)
+        if better:
+            raise InputError(better)
         return cls.parse(text)
 
     @classmethod

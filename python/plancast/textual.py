@@ -64,13 +64,15 @@ def duration(seconds: float) -> str:
 
     >>> duration(13.7512), duration(0.0812), duration(4.2e-05), duration(0.0)
     ('13.75 s', '81.2 ms', '42 µs', '0 s')
-    >>> duration(0.0009999), duration(0.99996)
-    ('1 ms', '1.00 s')
+    >>> duration(0.0009999), duration(0.99996), duration(432000)
+    ('1 ms', '1.00 s', '432,000 s (5.0 days)')
     """
     # What prints as a thousand of a unit is one of the next.
     magnitude = abs(float(f"{seconds:.3g}"))
     if magnitude == 0:
         return "0 s"
+    if magnitude >= 86_400:
+        return f"{seconds:,.0f} s ({seconds / 86_400:,.1f} days)"
     if magnitude >= 1:
         return f"{seconds:,.2f} s" if magnitude < 10_000 else f"{seconds:,.0f} s"
     for scale, unit in ((1e3, "ms"), (1e6, "µs"), (1e9, "ns")):
@@ -104,6 +106,17 @@ def change(ratio: float, digits: int = 1) -> str:
     '-4.2 %'
     """
     return f"{ratio * 100:+.{digits}f} %"
+
+
+def slower(times: float) -> str:
+    """How much longer, or shorter, something takes than something else.
+
+    >>> slower(1.037), slower(0.88), slower(1.0001)
+    ('3.7 % slower', '12.0 % faster', 'as fast')
+    """
+    if abs(times - 1) < 0.0005:
+        return "as fast"
+    return f"{percent(abs(times - 1))} {'slower' if times > 1 else 'faster'}"
 
 
 def count(number: float) -> str:

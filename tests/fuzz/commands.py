@@ -17,7 +17,7 @@ from typing import Any
 
 from plancast.cli.main import main
 
-from tests.fuzz import learned_runs, mutate, seeds, whole_runs
+from tests.fuzz import learned_runs, mutate, named, seeds, whole_runs
 
 # What an option takes: words, some of them files of seeds.py; "" is a flag.
 _COUNT = ("2", "4", "8", "32", "1", "16", "1024", "0", "-1", "1000000000", "99999999999999999999")
@@ -101,7 +101,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[str,
     "rank": (
         (),
         ("-m", "-c", "--batch", "--space"),
-        _MODEL | _MACHINE | _JOB | _STORED | _REPORT
+        _MODEL | _MACHINE | _JOB | _STORED | _REPORT | named.FRAMEWORK
         | {
             "--space": ("tp=1|2,pp=1..2,mb=1", "dp=*,mb=1", "tp=1..99", "tp=x", "", "mb=*,tp=1"),
             "--objective": ("time", "cost", "energy", "goodput"), "--top": _COUNT, "--out": _OUT,
@@ -110,10 +110,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[str,
     ),
     "plan": (
         (),
-        ("-m", "-c", "--batch", "--method"),
-        _MODEL | _MACHINE
+        ("-m", "-c", "--batch"),
+        _MODEL | _MACHINE | named.QUESTION | named.RUN
         | {
-            "--batch": ("8", "16", "32", "3", "0", "99999999999999999999"),
+            "--batch": ("8", "16", "32", "3", "0", "99999999999999999999", "64ktok", "4k"),
             "--method": (
                 "intra-op", "inter-op", "bisection", "auto-config", "local-search", "grid", "x",
             ),
@@ -128,7 +128,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[str,
     ),
     "compare": ((), ("-m", "-c", "-s"), _MODEL | _MACHINE | _PLAN | _JOB | _STORED | _REPORT),
     **whole_runs.commands(_MODEL, _MACHINE, _PLAN, _JOB | _STORED | _REPORT, _COUNT, _NUMBERS),
-    **learned_runs.COMMANDS,
+    **(learned_runs.COMMANDS | named.COMMANDS),
     "validate": (
         ("truth.csv",),
         (),

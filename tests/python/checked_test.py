@@ -17,7 +17,7 @@ MACHINE = pc.Machine.preset("dgx-a100-80g", hosts=1)
 # Made by plancast alone, without arguments, or of anything.
 RESULTS = {
     "AlgorithmRun", "CollectiveRow", "CollectiveTable", "Distribution", "ExecutionGraph", "Fit",
-    "ClusterChange", "ClusterOutcome", "FoundSchedule", "InputError",
+    "Choice", "ClusterChange", "ClusterOutcome", "FoundSchedule", "InputError",
     "ExplainedDifference", "Explanation",
     "JobForecast", "LaunchConfig", "ParetoFront", "Plan", "Sensitivities", "SynthesizedAlgorithm",
     "WhatIf", "Comparison", "Sizing", "SpotRun", "TrainingRun", "Failures.names", "profiles",

@@ -37,6 +37,9 @@ def test_help_imports_nothing_heavy():
         "validate",
         "compile",
         "calibrate",
+        "list",
+        "show",
+        "doctor",
         "cluster",
     ],
 )

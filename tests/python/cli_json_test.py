@@ -19,6 +19,7 @@ PREDICT = {
     "model_tflops_per_gpu": float,
     "hardware_tflops_per_gpu": float,
     "mfu": float,
+    "mfu_causal": float,
     "hfu": float,
     "flops_formula": str,
     "peak_memory_bytes": int,
@@ -104,6 +105,7 @@ def test_rank(cli, small_file):
         "seconds",
         "nearest",
         "ties",
+        "outside",
     }
     times = [plan["iteration_time_s"] for plan in value["plans"]]
     assert times == sorted(times)

@@ -120,7 +120,7 @@ def test_no_probability_where_a_path_is_extrapolated(printed, cli):
     )  # fmt: skip
     out = printed(None, *arguments)
     assert "probability" not in out
-    assert re.search(r"\d+ % of B's path are priced from measurements of other GPUs or links", out)
+    assert re.search(r"\d+ % of B's path are extrapolated from other GPUs or links", out)
     (difference,) = cli.json(*arguments)["differences"]
     assert difference["faster_probability"] is None
     assert difference["extrapolated"][1] > 0.5

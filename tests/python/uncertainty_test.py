@@ -138,7 +138,7 @@ def test_warnings_say_what_was_not_measured(forecasts):
     forecast = pc.predict(
         pc.Model.preset("llama3-8b"), pc.Machine.preset("mi300x-oam"), "tp=8,sp,mb=1", batch=16
     )
-    assert any("from measurements of other GPUs" in w for w in forecast.warnings)
+    assert any("extrapolated from other GPUs" in w for w in forecast.warnings)
     assert forecast.to_dict()["provenance"]["warnings"] == forecast.warnings
     assert forecast.interval[1] / forecast.iteration_time > near.interval[1] / near.iteration_time
 

@@ -309,6 +309,10 @@ void BindPredict(py::module_& m) {
       [](const std::string& name) { return ValueOrThrow(FindSoftwareProfile(name)).lineage; },
       py::arg("name"));
   m.def(
+      "profile_description",
+      [](const std::string& name) { return ValueOrThrow(FindSoftwareProfile(name)).description; },
+      py::arg("name"));
+  m.def(
       "profile_from_documentation",
       [](const std::string& name) {
         return ValueOrThrow(FindSoftwareProfile(name)).from_documentation;

@@ -20,17 +20,21 @@ from plancast.cli import (
     collective,
     compare,
     compile,
+    completion,
+    doctor,
     explain,
     export,
     gradients,
     import_,
     learn,
+    list_,
     plan,
     predict,
     profile,
     rank,
     records,
     run,
+    show,
     size,
     spot,
     streams,
@@ -40,9 +44,9 @@ from plancast.cli import (
 from plancast.cli.interrupt import status_of, stops_at_once
 
 _SUBCOMMANDS = (
+    plan,
     predict,
     rank,
-    plan,
     compare,
     explain,
     train,
@@ -60,16 +64,17 @@ _SUBCOMMANDS = (
     run,
     import_,
     export,
+    list_,
+    show,
+    doctor,
+    completion,
 )
 # Of files the writer says the name; these are of standard output, which has none.
 _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
 # Options that people look for and what there is instead.
-_ADAPTERS = "Every parameter of a model is trained; leave adapters out."
-_NOT_SIMULATED = {
-    "--lora": _ADAPTERS,
-    "--qlora": _ADAPTERS,
-    "--peft": _ADAPTERS,
+_ADAPTERS = ("--lora", "--qlora", "--peft")
+_INSTEAD = {
     "--gpus": "How many GPUs there are is part of the machine: `-c dgx-h100:2x4`.",
     "--hosts": "How many hosts there are is part of the machine: `-c dgx-h100:2`.",
 }
@@ -105,7 +110,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="Example: plancast predict -m gpt3-175b -c dgx-a100-80g:8 "
         "-s tp=8,pp=8,vpp=3,mb=1,recompute=full --batch 64",
     )
-    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("-V", "--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=_Parser, dest="command")
     for module in _SUBCOMMANDS:
         module.add_parser(commands)
@@ -163,6 +168,7 @@ def _run(arguments: list[str]) -> int:
     if options.command is None:
         parser.print_help()
         return 0
+    options.parser = parser
     with stops_at_once():
         code: int = options.run(options)
     sys.stdout.flush()
@@ -180,8 +186,12 @@ def _refuse(rest: list[str], parser: argparse.ArgumentParser, command: str | Non
     option = word.partition("=")[0]
     if not option.startswith("-"):
         raise UsageError(f"`{word}` is not understood. `{name} --help` shows the options.")
-    if option in _NOT_SIMULATED:
-        raise UsageError(f"not supported yet: `{option}`. {_NOT_SIMULATED[option]}")
+    if option in _ADAPTERS:
+        from plancast.strategy_words import adapters
+
+        raise UsageError(f"no option `{option}`. {adapters(option)}")
+    if option in _INSTEAD:
+        raise UsageError(f"no option `{option}`. {_INSTEAD[option]}")
     known = _options_of(parser, command)
     hint = near(option.lstrip("-"), [one.lstrip("-") for one in known if one.startswith("--")])
     hint = hint.replace("`", "`--", 1)

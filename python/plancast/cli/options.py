@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from plancast import arguments
+from plancast.cli import sizes
 from plancast.cli.launch_options import Default, add_from, open_strategy, settings
 from plancast.errors import InputError
 
@@ -77,7 +78,10 @@ def add_model(
         help="a preset (llama3-70b, resnet50, ...), a config.json, YAML, .pt2 or .onnx file",
     )
     parser.add_argument(
-        "--seq", type=positive, metavar="TOKENS", help="sequence length; default: the model's"
+        "--seq",
+        type=sizes.seq,
+        metavar="TOKENS",
+        help="sequence length, such as 8192 or 128k; default: the model's",
     )
     parser.add_argument(
         "--documents",
@@ -151,10 +155,12 @@ def types_of(options: argparse.Namespace) -> Types:
 def add_machine(
     parser: argparse.ArgumentParser, *, several: bool = False, required: bool = True
 ) -> None:
-    """-c, --nodes, --fabric."""
+    """-c (--machine), --nodes, --fabric."""
     parser.add_argument(
         "-c",
+        "--machine",
         "--cluster",
+        dest="cluster",
         required=required,
         action="append" if several else "store",
         metavar="MACHINE",
@@ -170,9 +176,13 @@ def add_machine(
 
 
 def add_strategy(
-    parser: argparse.ArgumentParser, *, several: bool = False, required: bool = True
+    parser: argparse.ArgumentParser,
+    *,
+    several: bool = False,
+    required: bool = True,
+    absent: str = "",
 ) -> None:
-    """-s."""
+    """-s; `absent` is what holds without one."""
     parser.add_argument(
         "-s",
         "--strategy",
@@ -180,7 +190,8 @@ def add_strategy(
         action="append" if several else "store",
         metavar="STRATEGY",
         help="tp=8,pp=4,mb=1,..., a YAML file with a tree, or a framework's argument file"
-        + ("; may be given several times" if several else ""),
+        + ("; may be given several times" if several else "")
+        + absent,
     )
     add_from(parser)
 
@@ -199,10 +210,11 @@ def add_batch(parser: argparse.ArgumentParser, *, required: bool = False) -> Non
     """--batch."""
     parser.add_argument(
         "--batch",
-        type=positive,
+        type=sizes.batch,
         required=required,
         metavar="SAMPLES",
-        help="global batch, samples a step" + ("" if required else "; default: dp * mb * accum"),
+        help="global batch, samples a step, or tokens: 4Mtok"
+        + ("" if required else "; default: dp * mb * accum"),
     )
 
 
@@ -317,7 +329,27 @@ def load_model(options: argparse.Namespace) -> Model:
     if model.import_report is not None:
         for warning in model.import_report.warnings():
             print(f"plancast: warning: {warning}", file=sys.stderr)
+    _settle_batch(options, model)
+    if model.name != options.model and "/" in options.model and not os.path.exists(options.model):
+        length = f", {model.seq:,} tokens a sequence" if model.seq > 0 else ""
+        remark(options, f"note: `{options.model}` has the sizes of `{model.name}`{length}")
     return model
+
+
+def _settle_batch(options: argparse.Namespace, model: Model) -> None:
+    """Makes --batch samples where it was given in tokens."""
+    said = getattr(options, "batch_said", getattr(options, "batch", None))
+    if said is None:
+        return
+    options.batch_said = said
+    options.batch, text = sizes.samples(said, model)
+    if text:
+        remark(options, f"note: {text}")
+
+
+def remark(options: argparse.Namespace, text: str) -> None:
+    """What is told behind the result, once."""
+    options.remarks = [*dict.fromkeys([*getattr(options, "remarks", []), text])]
 
 
 def load_machine(text: str, options: argparse.Namespace) -> Machine:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from plancast.cli import options as opts
+from plancast.cli import plan_question
 
 if TYPE_CHECKING:
     from plancast.machine import Machine
@@ -29,15 +29,19 @@ def add_parser(commands: Any) -> None:
     listed = "; ".join(f"{name}: {what}" for name, (what, _) in METHODS.items())
     parser = commands.add_parser(
         "plan",
-        help="a strategy tree for a model on a machine, found by a planner",
-        description="Finds a plan and prints it as YAML that -s of the other commands reads. "
-        f"Methods are {listed}.",
+        help="the best plan for a model on a machine, and how to run it",
+        description="Says which plan to train a model with: its speed, memory, days and dollars, "
+        "how sure that is, two alternatives and the launch file. With --method it finds a strategy "
+        f"tree and prints it as YAML that -s of the other commands reads. Methods are {listed}.",
+        epilog="Example: plancast plan llama3-70b dgx-h100:16 --tokens 2T --for torchtitan "
+        "--launch out/",
     )
-    opts.add_model(parser)
-    opts.add_machine(parser)
-    opts.add_batch(parser, required=True)
     parser.add_argument(
-        "--method", metavar="NAME", help=f"{', '.join(METHODS)}; without a word grid"
+        "nouns", nargs="*", metavar="MODEL MACHINE", help="the same as -m MODEL -c MACHINE"
+    )
+    plan_question.add_arguments(parser)
+    parser.add_argument(
+        "--method", metavar="NAME", help=f"a planner of trees: {', '.join(METHODS)}"
     )
     parser.add_argument(
         "--mesh", type=_mesh, metavar="AxB", help="of intra-op: ranks of its axes (default: best)"
@@ -71,16 +75,31 @@ def add_parser(commands: Any) -> None:
         "--seed", type=int, metavar="N", help="of local-search: which walk (default 0)"
     )
     parser.add_argument("--out", metavar="FILE", help="write the tree to a .yaml file, too")
+    opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
+    plan_question.take_nouns(options)
+    if options.method is not None:
+        return _run_method(options)
+    from plancast.errors import InputError
+
+    for name in sorted({one for _, names in METHODS.values() for one in names} - {"space"}):
+        if getattr(options, name) is not None:
+            method = next(m for m, (_, names) in METHODS.items() if name in names)
+            raise InputError(f"--{name} is of planners of trees; add `--method {method}`.")
+    return plan_question.run(options)
+
+
+def _run_method(options: argparse.Namespace) -> int:
+    """A tree, by one of the planners."""
     from plancast import arguments, files
     from plancast.errors import InputError
 
-    method = options.method or "grid"
+    method = options.method
     if method not in METHODS:
         raise InputError(f"no method `{method}`.{arguments.offer(method, METHODS)}")
     takes = METHODS[method][1]
@@ -91,6 +110,7 @@ def run(options: argparse.Namespace) -> int:
                 f"method `{method}` takes no --{name}; {arguments.listed(owners)} "
                 f"{'does' if len(owners) == 1 else 'do'}."
             )
+    _check_for_method(options)
     files.check_writable(options.out, (".yaml", ".yml"))
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
     asked = {name: getattr(options, name) for name in takes if getattr(options, name) is not None}
@@ -102,10 +122,18 @@ def run(options: argparse.Namespace) -> int:
     else:
         print("\n".join(f"# {line}" for line in _facts(plan)))
         print(str(plan), end="")
-    if options.method is None:
-        others = ", ".join(name for name in METHODS if name != "grid")
-        print(f"the best plan of a grid; --method takes {others}, too", file=sys.stderr)
     return 0 if plan.forecast is None or plan.forecast.fits else opts.NOTHING_FITS
+
+
+def _check_for_method(options: argparse.Namespace) -> None:
+    """Raises InputError for what a method needs and for what it does not take."""
+    from plancast.errors import InputError
+
+    if options.batch is None:
+        raise InputError("a planner needs the batch; add --batch N (samples per step).")
+    for name, value in plan_question.own(options).items():
+        if value is not None:
+            raise InputError(f"{name} is of `plancast plan` without --method; leave one out.")
 
 
 def _plan(

@@ -9,6 +9,7 @@ from plancast.cli import options as opts
 
 if TYPE_CHECKING:
     from plancast.changes import Sensitivities, WhatIf
+    from plancast.choice import Choice
     from plancast.forecast import Forecast
     from plancast.machine import Machine
     from plancast.model import Model
@@ -26,7 +27,7 @@ def add_parser(commands: Any) -> None:
     opts.add_cuda_graphs(parser)
     opts.add_types(parser)
     opts.add_machine(parser)
-    opts.add_strategy(parser)
+    opts.add_strategy(parser, required=False, absent=" (default: what `plancast plan` chooses)")
     opts.add_batch(parser)
     opts.add_knowledge(parser)
     parser.add_argument(
@@ -102,6 +103,11 @@ def run(options: argparse.Namespace) -> int:
     opts.check_outputs(report=options.report)
     check_writable(options.trace, (".json", ".json.gz"))
     check_writable(options.memory_svg, (".svg",))
+    if options.strategy is None:
+        choice = _choice(options)
+        if choice.best is None:
+            opts.answer(options, f"{choice.model.name} on {choice.machine}", choice, choice.to_dict)
+            return opts.NOTHING_FITS
     model, machine, strategy = opts.load_plan(options)
     plan: dict[str, Any] = {
         "strategy": strategy,
@@ -132,6 +138,21 @@ def run(options: argparse.Namespace) -> int:
         for answer in answers.values():
             opts.print_rich(answer if hasattr(answer, "__rich__") else f"what if {answer}")
     return opts.NOTHING_FITS if options.require_fit and not forecast.fits else 0
+
+
+def _choice(options: argparse.Namespace) -> Choice:
+    """What `plancast plan` chooses where no -s is given; the options are set to it."""
+    from plancast.cli.plan_question import choose
+
+    model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
+    choice = choose(options, model, machine)
+    if choice.best is not None:
+        options.strategy, options.batch = choice.best.strategy, choice.batch
+        options.batch_said, options.profile = choice.batch, choice.best.profile
+        opts.remark(options, "note: without -s it is the plan that `plancast plan` chooses")
+        for text in choice.said:
+            opts.remark(options, f"note: {text}")
+    return choice
 
 
 def _predict(options: argparse.Namespace, model: Model, machine: Machine, plan: Any) -> Forecast:

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from plancast.cli import options as opts
+from plancast.cli import sizes
 
 if TYPE_CHECKING:
     from plancast.profiling.backend import Backend
@@ -31,7 +32,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("-m", "--model", metavar="MODEL", help="whose kernels; with -c and -s")
     opts.add_machine(parser, required=False)
     parser.add_argument("-s", "--strategy", metavar="STRATEGY", help="how they are cut")
-    parser.add_argument("--seq", type=opts.positive, metavar="TOKENS", help="sequence length")
+    parser.add_argument("--seq", type=sizes.seq, metavar="TOKENS", help="sequence length")
     parser.add_argument("--image", type=opts.positive, metavar="PIXELS", help="image size")
     parser.add_argument("--dtype", type=opts.dtype, default="bf16", metavar="TYPE")
     parser.add_argument("--profile", default="megatron-core", metavar="NAME")

@@ -8,6 +8,8 @@ from typing import Any
 
 from plancast.cli import interrupt
 from plancast.cli import options as opts
+from plancast.cli.launch_options import Default
+from plancast.cli.plan_question import add_framework
 
 _LONG_S = 10.0
 _LISTED = 10  # plans in the table
@@ -26,6 +28,7 @@ def add_parser(commands: Any) -> None:
     opts.add_types(parser)
     opts.add_machine(parser)
     opts.add_batch(parser)
+    add_framework(parser)
     opts.add_knowledge(parser)
     parser.add_argument(
         "--space",
@@ -53,6 +56,11 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="simulate every plan that fits, also where bounds tell that it is none of the best",
     )
+    parser.add_argument(
+        "--pareto",
+        action="store_true",
+        help="only plans that none is both faster than and smaller in memory",
+    )
     parser.add_argument("--out", metavar="FILE", help="write the plans as .csv or .parquet")
     parser.add_argument(
         "--workers", type=opts.threads, metavar="N", help="threads (default: one per core)"
@@ -65,9 +73,11 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.errors import InputError
+    from plancast.frameworks import commands
     from plancast.planning import rank
     from plancast.ranking import Ranking
     from plancast.report.ranking import ranking_tables
+    from plancast.search import wider
 
     if options.batch is None:
         raise InputError(
@@ -77,30 +87,47 @@ def run(options: argparse.Namespace) -> int:
     Ranking.check_path(options.out)
     opts.check_outputs(report=options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
-    # Whoever wants all plans gets all; a table needs the best alone.
+    framework, profile = _software(options, model)
+    if options.launch is not None:
+        commands.check(framework, options.launch)
+    how: dict[str, Any] = {
+        "batch": options.batch,
+        "objective": options.objective,
+        "dtype": options.dtype,
+        "profile": profile,
+        "cuda_graphs": options.cuda_graphs,
+        "session": opts.load_session(options),
+        "workers": options.workers,
+        **opts.types_of(options),
+    }
+    # Whoever wants all plans gets all; a table needs the best alone. What a framework can run, and
+    # what nothing is better than, is told of all plans.
     every = options.json or options.out is not None or options.report is not None
-    top = options.top or (None if every else _LISTED)
+    picks = bool(framework) or options.pareto
+    top = None if picks else options.top or (None if every else _LISTED)
     with interrupt.answers_first():
         ranking = rank(
             model,
             machine,
-            batch=options.batch,
             space=options.space,
             where=options.where,
-            objective=options.objective,
             top=top,
-            dtype=options.dtype,
-            profile=options.profile,
-            cuda_graphs=options.cuda_graphs,
-            session=opts.load_session(options),
-            workers=options.workers,
             exhaustive=options.all,
             partial=True,
             announce=_announce,
-            **opts.types_of(options),
+            **how,
         )
     if ranking.stopped and not len(ranking):
         raise KeyboardInterrupt
+    if not len(ranking):
+        ranking = wider(ranking, model, machine, **how)
+    if framework:
+        ranking = ranking.for_framework(framework, None if options.pareto else options.top)
+    if options.pareto:
+        ranking = ranking.pareto(options.top)
+    if options.launch is not None and len(ranking):
+        file = commands.write(framework, options.launch, ranking[0].launch_config(framework))
+        opts.remark(options, f"wrote {file} of the best plan")
     if options.out is not None:
         ranking.write(options.out)
     tables = ranking_tables(ranking, top=options.top or _LISTED)
@@ -108,6 +135,16 @@ def run(options: argparse.Namespace) -> int:
     if ranking.stopped:
         return interrupt.status_of(KeyboardInterrupt())
     return 0 if len(ranking) else opts.NOTHING_FITS
+
+
+def _software(options: argparse.Namespace, model: Any) -> tuple[str, str]:
+    """The framework that plans are kept to, or none, and the software profile."""
+    from plancast.search import software
+
+    profile = None if isinstance(options.profile, Default) else str(options.profile)
+    if options.target is None and options.launch is None:
+        return "", str(options.profile)
+    return software(options.target, profile, model)
 
 
 def _announce(plans: int, seconds: float) -> None:

@@ -22,7 +22,9 @@ def add_parser(commands: Any) -> None:
     opts.add_types(parser)
     parser.add_argument(
         "-c",
+        "--machine",
         "--cluster",
+        dest="cluster",
         action="append",
         metavar="PRESET",
         help="a preset or machine file without a number of hosts; may be given several times "

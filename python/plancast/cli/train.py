@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from plancast.cli import options as opts
+from plancast.cli import sizes
 from plancast.cli.launch_options import add_from, open_strategy
 from plancast.errors import InputError
 
@@ -34,9 +35,9 @@ def add_parser(commands: Any) -> None:
     add_amounts(parser)
     parser.add_argument(
         "--batch",
-        type=opts.positive,
+        type=sizes.batch,
         metavar="SAMPLES",
-        help="global batch, samples a step (default: about 4 M tokens)",
+        help="global batch, samples a step, or tokens: 4Mtok (default: about 4 M tokens)",
     )
     parser.add_argument(
         "--days", metavar="N", help="also tell with which probability it is through: 30, 12weeks"

@@ -53,16 +53,9 @@ def preset(name: str | None) -> str | None:
     >>> preset("llama3-8B"), preset("meta-llama/Llama-2-7b-hf"), preset("my-model")
     ('llama3-8b', 'llama2-7b', None)
     """
-    from plancast.models import presets
+    from plancast.models import hub
 
-    if not name:
-        return None
-    last = name.rstrip("/").rsplit("/", 1)[-1].removesuffix("-hf")
-    for written in (last, last.replace("Meta-", ""), last.replace("Llama-", "Llama")):
-        found = presets.find(written)
-        if found is not None:
-            return found
-    return None
+    return hub.preset(name) if name else None
 
 
 def layers_of(name: str | None, known: Known) -> int | None:

@@ -103,6 +103,15 @@ def find(name: str) -> str | None:
     return known.get(_plain(name)) or known.get(_plain(bare))
 
 
+def of_plain_name(name: str) -> str | None:
+    """The preset that a name means whose case and dashes do not matter, or None.
+
+    >>> of_plain_name("Llama-3_8B"), of_plain_name("llama-3")
+    ('llama3-8b', None)
+    """
+    return _by_plain_name().get(_plain(name))
+
+
 @cache
 def _by_plain_name() -> dict[str, str]:
     return {_plain(preset): preset for preset in names()}

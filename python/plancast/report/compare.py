@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
+from plancast.causal import causal_mfu
 from plancast.report.explanation import cause_lines
 from plancast.report.remarks import place, remarks, said, setting
 from plancast.report.tables import PART_LABELS
@@ -46,8 +47,11 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
         " or ".join(sorted({f"{f.unit}/s/GPU" for f in forecasts})),
         *(count(f.units_per_s_per_gpu) for f in forecasts),
     )
+    causal = [causal_mfu(f) for f in forecasts]
     for label, cell in _ROWS:
         table.row(label, *(cell(f) for f in forecasts))
+        if label == "MFU" and any(share is not None for share in causal):
+            table.row("MFU, causal", *("" if one is None else percent(one) for one in causal))
     table.section()
     breakdowns = [f.breakdown() for f in forecasts]
     for part, (label, colour) in PART_LABELS.items():
@@ -100,7 +104,7 @@ def _sureness(difference: Difference, letter: str) -> str:
         if share >= _LEAST_EXTRAPOLATED
     ]
     verb = "is" if len(guesses) == 1 else "are"
-    guessed = f"{' and '.join(guesses)} {verb} priced from measurements of other GPUs or links"
+    guessed = f"{' and '.join(guesses)} {verb} extrapolated from other GPUs or links"
     if difference.faster_probability is None:
         return f"{text}how probable that is nobody can say: {guessed}"
     text += f"faster with probability {percent(difference.faster_probability, 0)}"

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
-from plancast.report.remarks import place, remarks, said, setting
+from plancast.report.remarks import NO_CHANGE, place, remarks, said, setting
 from plancast.textual import count, duration, gib, percent, ranges
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
     if ranking.stopped:
         parts.append(Text(_stopped(ranking), style="bold yellow"))
     parts.append(Text(_decided(ranking), style="dim"))
-    parts.append(Text(f"space: {ranking.space}", style="dim"))
+    parts.append(WrappedText(f"space: {ranking.space}", style="dim"))
     for reason, number in sorted(ranking.excluded.items(), key=lambda item: -item[1]):
-        parts.append(Text(f"  {number:>7,} left out: {reason}", style="dim"))
+        parts.append(WrappedText(f"{number:>7,} left out: {reason}", indent=2, style="dim"))
     return Group(*parts)
 
 
@@ -64,9 +64,17 @@ def _stopped(ranking: Ranking) -> str:
 def _nearest(ranking: Ranking) -> list[RenderableType]:
     """What a ranking without a plan has to say instead."""
     if ranking.nearest is None:
-        return [Text("take more hosts, a smaller batch or sequence, or a wider space")]
+        return [Text("none suits the batch and the machine; the reasons stand below")]
     strategy, advice = ranking.nearest["strategy"], ranking.nearest["advice"]
-    return [WrappedText(f"nearest: {strategy}", style="bold"), Text(advice)]
+    lines: list[RenderableType] = [WrappedText(f"nearest: {strategy}", style="bold")]
+    other = ranking.outside
+    if other is None:
+        return [*lines, WrappedText(advice)]
+    # What fits is known, so no word of more hosts.
+    lines.append(WrappedText(advice.removesuffix(f" {NO_CHANGE}")))
+    fact = f"{duration(other.iteration_time)}, {gib(other.peak_memory)} GiB"
+    lines.append(WrappedText(f"outside of the space fits {other.strategy}: {fact}; widen --space"))
+    return lines
 
 
 def _ties(ranking: Ranking) -> list[RenderableType]:
@@ -85,7 +93,7 @@ def _plans_table(plans: Sequence[Forecast], chances: Mapping[str, float]) -> Fit
     table.words("strategy", least=28, style="cyan")
     rate = "samples/s/GPU" if plans[0].unit == "samples" else "tok/s/GPU"
     table.numbers("iteration")
-    for column, leaves in (("90 %", 5), ("vs best", 6), (rate, 3), ("MFU", 4)):
+    for column, leaves in (("90 %", 5), ("vs best", 6), (rate, 4), ("MFU", 3)):
         table.numbers(column, leaves=leaves)
     if chances:
         table.numbers("best", leaves=7)

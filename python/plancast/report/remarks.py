@@ -14,6 +14,8 @@ from plancast.textual import gpus
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
 
+# How advice on one plan ends where nothing small would make it fit (planner/fit/fit_advice.cc).
+NO_CHANGE = "No single change of it fits; `plancast plan` looks for another plan."
 # A number that is a word of its own: not that of `H100` or `fp8`.
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?!\w)")
 

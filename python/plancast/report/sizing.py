@@ -32,7 +32,8 @@ def sizing_tables(sizing: Sizing) -> RenderableType:
     if best is not None and best.run is not None:
         parts += [
             Text(
-                f"{best.hosts:,} hosts of {best.machine}: {whole_run(best.run.seconds)}"
+                f"{best.hosts:,} host{'' if best.hosts == 1 else 's'} of {best.machine}: "
+                + whole_run(best.run.seconds)
                 + ("" if best.run.usd is None else f", {money(best.run.usd)}"),
                 style="bold green",
             ),

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
+from plancast.causal import causal_mfu
 from plancast.report.knowledge import beyond_kernels, how_known
 from plancast.report.remarks import place, remarks, said, setting
 from plancast.textual import bar, count, duration, gib, percent
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 # What each part of the breakdown is, and the colour of its bar.
 PART_LABELS = {
-    "compute": ("kernels", "green"),
+    "compute": ("compute", "green"),
     "recompute": ("recomputation", "yellow"),
     "exposed_tp": ("exposed tensor-parallel comm", "cyan"),
     "exposed_dp": ("exposed data-parallel comm", "blue"),
@@ -71,11 +72,13 @@ def figures(forecast: Forecast) -> Text:
     )
     text.append(f"   90 % between {duration(low)} and {duration(high)}\n", style="dim")
     text.append("rate       ", style="dim")
-    text.append(
-        f"{count(forecast.units_per_s_per_gpu)} {forecast.unit}/s/GPU   "
-        f"{forecast.model_flops_per_s_per_gpu / 1e12:.0f} TFLOP/s/GPU   MFU {percent(forecast.mfu)}"
-        f"   HFU {percent(forecast.hfu)}\n"
-    )
+    rate = f"{count(forecast.units_per_s_per_gpu)} {forecast.unit}/s/GPU"
+    flops = f"{forecast.model_flops_per_s_per_gpu / 1e12:.0f} TFLOP/s/GPU"
+    text.append(f"{rate}   {flops}   HFU {percent(forecast.hfu)}\n")
+    text.append("MFU        ", style="dim")
+    causal = causal_mfu(forecast)
+    half = "" if causal is None else f"   {percent(causal)} with attention counted causally"
+    text.append(f"{percent(forecast.mfu)}{half}\n")
     text.append("memory     ", style="dim")
     capacity = forecast.memory_capacity
     share = forecast.peak_memory / capacity if capacity > 0 else 0.0

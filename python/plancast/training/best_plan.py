@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from plancast.errors import InputError
@@ -11,6 +11,7 @@ from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import rank, why_framework_cannot_run
 from plancast.ranking import Ranking
+from plancast.simplicity import simplest_of_ties
 
 _LOOKED_AT = 2  # of the first ranking
 _LARGE = 3e9  # parameters from which one sample keeps a GPU busy
@@ -18,7 +19,11 @@ _FIXED = ("tp", "pp", "cp", "ep", "mb")
 
 
 class NoPlanFitsError(InputError):
-    """No candidate fits in memory."""
+    """No candidate fits in memory; `ranking` is of those that need least."""
+
+    def __init__(self, text: str, ranking: Ranking) -> None:
+        super().__init__(text)
+        self.ranking = ranking
 
 
 def best_plan(
@@ -50,29 +55,62 @@ def best_plan(
     Raises:
       NoPlanFitsError: none fits in memory.
     """
-    zero = "zero=1," if not why_framework_cannot_run(profile, "dp=8,zero=1") else ""
-    mb = _micro_batches(model)
+    zero = _first_zero(profile)
     if like:
         near = _near(model, machine, like, zero, batch, profile, how)
         if near is not None:
             return near
+    return good_plans(model, machine, batch=batch, profile=profile, progress=progress, **how)[0]
+
+
+def good_plans(
+    model: Model,
+    machine: Machine,
+    *,
+    batch: int,
+    profile: str,
+    progress: Callable[[int, int], object] | None = None,
+    **how: Any,
+) -> list[Forecast]:
+    """The plans that `best_plan` chooses from, the fastest first.
+
+    Raises:
+      NoPlanFitsError: none fits in memory.
+    """
+    zero, mb = _first_zero(profile), micro_batches(model)
     first = _ranked(
         model, machine, f"{zero}vpp=1,mb={mb},recompute=none|selective|full", batch, profile,
         progress, how,
     )  # fmt: skip
     if not len(first):
-        least = f"mb={mb.split('|')[0]},vpp=1,recompute=full"
-        wider = _ranked(model, machine, least, batch, profile, None, how)
+        wider = _ranked(model, machine, least_space(model), batch, profile, None, how)
         if not len(wider):
-            raise NoPlanFitsError(_why_none(wider, model, machine, batch))
+            raise NoPlanFitsError(_why_none(wider, model, machine, batch), wider)
         first = wider
-    best = first[0]
-    # Without stages, sharding more than the optimizer costs little and leaves room.
-    sharded = f"pp=1,vpp=1,zero=2|3,mb={mb},recompute=none|selective|full"
+    # Without stages, sharding more than the optimizer costs little and leaves room, and sharding
+    # nothing is simplest.
+    sharded = f"pp=1,vpp=1,zero=0|2|3,mb={mb},recompute=none|selective|full"
     flat = _ranked(model, machine, sharded, batch, profile, None, how)
-    if len(flat) and flat[0].iteration_time < best.iteration_time:
-        best = flat[0]
-    return _finer(model, machine, first, best, zero, batch, profile, how)
+    finer = _finer(model, machine, first, zero, batch, profile, how)
+    return fastest_first([*first, *flat, *finer])
+
+
+def fastest_first(plans: Iterable[Forecast]) -> list[Forecast]:
+    """Each plan once, by time; of those that tie the simplest first."""
+    once = {plan.strategy: plan for plan in plans}
+    return simplest_of_ties(sorted(once.values(), key=lambda plan: plan.iteration_time))
+
+
+def least_space(model: Model) -> str:
+    """Of the plans that are tried those that need least memory."""
+    return f"mb={micro_batches(model).split('|')[0]},vpp=1,recompute=full"
+
+
+def _first_zero(profile: str) -> str:
+    """The sharding of the first pass: the optimizer's, where the framework has that, else all."""
+    has = (zero for zero in (1, 3) if not why_framework_cannot_run(profile, f"dp=8,zero={zero}"))
+    zero = next(has, None)
+    return "" if zero is None else f"zero={zero},"
 
 
 def _near(
@@ -91,31 +129,27 @@ def _near(
     near = f"tp={widths},mb={mb},vpp=1,recompute=none|selective|full"
     first = _ranked(model, machine, f"{zero}{near}", batch, profile, None, how)
     flat = _ranked(model, machine, f"pp=1,zero=2|3,{near}", batch, profile, None, how)
-    plans = sorted([*first, *flat], key=lambda plan: plan.iteration_time)
-    return _finer(model, machine, first, plans[0], zero, batch, profile, how) if plans else None
+    finer = _finer(model, machine, first, zero, batch, profile, how)
+    plans = fastest_first([*first, *flat, *finer])
+    return plans[0] if plans else None
 
 
 def _finer(
     model: Model,
     machine: Machine,
     first: Ranking,
-    best: Forecast,
     zero: str,
     batch: int,
     profile: str,
     how: dict[str, Any],
-) -> Forecast:
-    """The best sizes of a ranking with stages that are cut in chunks, if those are faster."""
+) -> list[Forecast]:
+    """The best sizes of a ranking with stages that are cut in chunks."""
+    plans: list[Forecast] = []
     for sizes in list(dict.fromkeys(_sizes(plan.strategy) for plan in first))[:_LOOKED_AT]:
-        if "pp=1," in sizes:
-            continue
-        finer = _ranked(
-            model, machine, f"{zero}{sizes},vpp=*,recompute=none|selective|full", batch, profile,
-            None, how,
-        )  # fmt: skip
-        if len(finer) and finer[0].iteration_time < best.iteration_time:
-            best = finer[0]
-    return best
+        if "pp=1," not in sizes:
+            space = f"{zero}{sizes},vpp=*,recompute=none|selective|full"
+            plans += _ranked(model, machine, space, batch, profile, None, how)
+    return plans
 
 
 def _ranked(
@@ -143,10 +177,10 @@ def _sizes(strategy: str) -> str:
     return ",".join(f"{key}={sizes[key]}" for key in _FIXED if key in sizes)
 
 
-def _micro_batches(model: Model) -> str:
+def micro_batches(model: Model) -> str:
     """Those that are tried: large ones of nets for vision, small ones of large models.
 
-    >>> _micro_batches(Model.preset("llama3-8b")), _micro_batches(Model.preset("resnet50"))
+    >>> micro_batches(Model.preset("llama3-8b")), micro_batches(Model.preset("resnet50"))
     ('1|2', '8|32|128')
     """
     if model.seq <= 0:

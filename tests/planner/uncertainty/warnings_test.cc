@@ -44,8 +44,8 @@ TEST_F(WarningsTest, NothingToSayWithinWhatWasMeasured) { EXPECT_THAT(Warnings()
 TEST_F(WarningsTest, KernelsOfOtherGpus) {
   result_.factors["A100-SXM-80GB/gemm/bf16"].extrapolated = true;
   EXPECT_THAT(Warnings(),
-              ElementsAre("70 % of the critical path is priced as `A100-SXM-80GB/gemm/bf16`, "
-                          "from measurements of other GPUs or links"));
+              ElementsAre("70 % of the critical path is extrapolated from other GPUs or links: "
+                          "`A100-SXM-80GB/gemm/bf16`"));
   result_.factors["A100-SXM-80GB/gemm/bf16"].seconds = 0.01;
   EXPECT_THAT(Warnings(), IsEmpty());
 }

@@ -47,11 +47,11 @@ def test_json_has_the_plan_and_its_forecast(capfd: pytest.CaptureFixture[str]) -
     assert pc.Strategy.from_dict(answer["strategy"])
 
 
-def test_without_a_method_the_grid_answers(capfd: pytest.CaptureFixture[str]) -> None:
+def test_without_a_method_the_question_is_answered(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", *ALEXNET]) == 0
     answer = capfd.readouterr()
-    assert answer.out.startswith("# method grid")
-    assert "--method takes intra-op" in answer.err
+    assert answer.out.startswith("alexnet on dgx-a100-80g (4 GPUs)")
+    assert "confidence" in answer.out
 
 
 def test_a_plan_that_does_not_fit_says_so(capfd: pytest.CaptureFixture[str]) -> None:

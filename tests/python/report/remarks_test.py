@@ -31,7 +31,7 @@ def test_what_all_say_is_said_once(forecasts):
         forecasts("mi300x-oam", **captured),
         forecasts("mi300x-oam", "tp=4,dp=2,sp,mb=1", **captured),
     ]
-    guessed = [line for line in said(plans) if "from measurements of other GPUs" in line]
+    guessed = [line for line in said(plans) if "extrapolated from other GPUs" in line]
     assert len(guessed) == 1
     assert guessed[0].startswith("warning: ")
     assert "A: " not in guessed[0]

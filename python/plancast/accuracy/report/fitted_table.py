@@ -18,10 +18,12 @@ from rich.text import Text
 _LEAST_WORDS = 16
 # Even where every column that may leave has left.
 _LEAST_OF_ALL = 8
-# After these a word may be continued on the next line.
-_WORD = re.compile(r"[^\s,]*(?:,+\s*|\s+)|[^\s,]+$")
+# After these a word may be continued on the next line; a number's commas are part of it.
+_INSIDE = r"(?<=\d),(?=\d{3}(?!\d))"
+_LETTERS = rf"[^\s,]*(?:{_INSIDE}[^\s,]*)*"
+_WORD = re.compile(rf"{_LETTERS}(?:(?!{_INSIDE}),+\s*|\s+)|(?!$){_LETTERS}$")
 # And inside words that are too long for a line.
-_PART = re.compile(r"[^=+:]*[=+:]|[^=+:]+")
+_PART = re.compile(r"[^=+:|]*[=+:|]|[^=+:|]+")
 
 
 @dataclass
@@ -190,6 +192,8 @@ def wrapped(text: Text, width: int) -> Text:
 
     >>> wrapped(Text("tp=8,pp=16,recompute=full"), 12).plain
     'tp=8,pp=16,\\nrecompute=\\nfull'
+    >>> wrapped(Text("of 58,424,320 bytes, 12,345"), 11).plain
+    'of\\n58,424,320\\nbytes,\\n12,345'
     """
     if _width(text) <= width:
         return text

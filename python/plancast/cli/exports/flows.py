@@ -27,7 +27,14 @@ def add_parser(formats: Any) -> None:
     parser.add_argument("--bytes", required=True, type=_bytes, metavar="N[K|M|G]", help="buffer")
     parser.add_argument("--algo", default="ring", metavar="NAME", help="default ring")
     parser.add_argument("--gpus", type=_levels, metavar="N|8x4", help="8x4: four hosts of eight")
-    parser.add_argument("-c", "--cluster", metavar="MACHINE", help="a machine, such as dgx-h100:4")
+    parser.add_argument(
+        "-c",
+        "--machine",
+        "--cluster",
+        dest="cluster",
+        metavar="MACHINE",
+        help="a machine, such as dgx-h100:4",
+    )
     parser.add_argument(
         "--topology", metavar="TOPO.xml", help="an NCCL topology: its rings and trees"
     )

@@ -1,0 +1,110 @@
+"""`plancast completion`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from plancast.errors import InputError
+
+# Options whose values are names, and what lists them.
+_VALUES = {
+    "-m": "models",
+    "--model": "models",
+    "-c": "machines",
+    "--machine": "machines",
+    "--cluster": "machines",
+    "--profile": "profiles",
+}
+_SHELLS = ("bash", "zsh", "fish")
+
+
+def add_parser(commands: Any) -> None:
+    """Declares the subcommand."""
+    parser = commands.add_parser(
+        "completion",
+        help="what a shell needs to complete commands, options and names",
+        description="Prints a script for bash, zsh or fish.",
+        epilog="Example: echo 'eval \"$(plancast completion bash)\"' >> ~/.bashrc",
+    )
+    parser.add_argument("shell", metavar="SHELL", help="bash, zsh or fish")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    from plancast import arguments
+
+    if options.shell not in _SHELLS:
+        raise InputError(f"no shell `{options.shell}`.{arguments.offer(options.shell, _SHELLS)}")
+    words = _words(options.parser)
+    print(_fish(words) if options.shell == "fish" else _bash(words, options.shell))
+    return 0
+
+
+def _words(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
+    """Of each command the words that may follow it: its options, and commands below it."""
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    found = {}
+    for name, command in commands.choices.items():
+        words = [o for o in command._option_string_actions if o.startswith("--")]
+        for action in command._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                words = [*action.choices, *words]
+        found[name] = words
+    return found
+
+
+_BASH = """\
+_plancast() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
+  local command=${{COMP_WORDS[1]}} words=
+  # Machines have a colon, at which bash ends words.
+  [ "$before" = ":" ] && return
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    words="{commands}"
+  else
+    case "$before" in
+{values}
+      *) case "$command" in
+{options}
+      esac ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+  [ -n "$words" ] && [ ${{#COMPREPLY[@]}} -gt 0 ] || COMPREPLY=($(compgen -f -- "$word"))
+}}
+complete -F _plancast plancast"""
+
+
+def _bash(words: dict[str, list[str]], shell: str) -> str:
+    listed: dict[str, list[str]] = {}
+    for option, kind in _VALUES.items():
+        listed.setdefault(kind, []).append(option)
+    values = [
+        f"      {'|'.join(own)}) words=$(plancast list {kind} --names 2>/dev/null) ;;"
+        for kind, own in listed.items()
+    ]
+    options = [f'        {name}) words="{" ".join(own)}" ;;' for name, own in words.items()]
+    script = _BASH.format(
+        commands=" ".join(words), values="\n".join(values), options="\n".join(options)
+    )
+    first = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
+    return first + script
+
+
+def _fish(words: dict[str, list[str]]) -> str:
+    lines = ["complete -c plancast -n __fish_use_subcommand -f -a '" + " ".join(words) + "'"]
+    for name, own in words.items():
+        seen = f"-n '__fish_seen_subcommand_from {name}'"
+        below = [word for word in own if not word.startswith("-")]
+        if below:
+            lines.append(f"complete -c plancast {seen} -f -a '{' '.join(below)}'")
+        for option in own:
+            if not option.startswith("--"):
+                continue
+            kind = _VALUES.get(option)
+            short = {"--model": " -s m", "--machine": " -s c"}.get(option, "")
+            names = f" -x -a '(plancast list {kind} --names 2>/dev/null)'" if kind else ""
+            lines.append(f"complete -c plancast {seen} -l {option[2:]}{short}{names}")
+    return "\n".join(lines)

@@ -1,0 +1,42 @@
+"""`plancast list`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from plancast.cli import options as opts
+
+
+def add_parser(commands: Any) -> None:
+    """Declares the subcommand."""
+    parser = commands.add_parser(
+        "list",
+        help="models, machines, gpus, profiles or ops that are known by name",
+        description="Lists what is known by name; words behind it keep the names that have them.",
+        epilog="Example: plancast list machines h100",
+    )
+    parser.add_argument("what", metavar="WHAT", help="models, machines, gpus, profiles or ops")
+    parser.add_argument("words", metavar="WORD", nargs="*", help="part of a name")
+    parser.add_argument("--names", action="store_true", help="names alone, one a line")
+    opts.add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the subcommand."""
+    from plancast import shipped
+
+    kind = shipped.kind_of(options.what)
+    names = shipped.names(kind, options.words)
+    if options.names and not options.json:
+        print("\n".join(names))
+        return 0
+    facts = list(shipped.all_facts(kind, names))
+    if options.json:
+        opts.print_json(facts)
+        return 0
+    from plancast.report.shipped import listing
+
+    opts.print_rich(listing(kind, facts))
+    return 0

@@ -1,0 +1,270 @@
+"""Looking for the best plan: the usual ones first, then those that need more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plancast import alternatives
+from plancast.errors import InputError
+from plancast.forecast import Forecast
+from plancast.fullness import fullness
+from plancast.machine import Machine
+from plancast.model import Model
+from plancast.planning import DEFAULT_PROFILE, rank
+from plancast.ranking import Ranking
+from plancast.simplicity import mechanisms
+from plancast.textual import percent
+from plancast.training.best_plan import (
+    NoPlanFitsError,
+    fastest_first,
+    good_plans,
+    least_space,
+    micro_batches,
+)
+
+_ON_HOST = "offload=optimizer|optimizer+param|optimizer+param+activations"
+# What trains nets without sequences, where nothing is said.
+_OF_NETS = "ddp"
+# Plans that differ by less are as fast.
+_TIE = 0.005
+# A third of the runs that fill their memory take over 10 % longer (plancast.fullness).
+_FULL_COSTS = 0.035
+# Parameters below which one sample does not keep a GPU busy.
+_SMALL = 3e9
+# Numbers of hosts that are tried where nothing fits, each twice the one before.
+_DOUBLINGS = 4
+
+
+def software(framework: str | None, profile: str | None, model: Model) -> tuple[str, str]:
+    """The framework and the software profile, where one or neither is said."""
+    from plancast.frameworks.formats import FRAMEWORKS, framework_name
+
+    if framework is not None:
+        name = framework_name(framework)
+        return name, profile or FRAMEWORKS[name].profiles[0]
+    used = profile or (DEFAULT_PROFILE if model.seq > 0 else _OF_NETS)
+    own = (name for name, one in FRAMEWORKS.items() if used in one.profiles)
+    return next(own, framework_name("megatron")), used
+
+
+class Search:
+    """Plans that fit and that a framework runs, from the usual ones to those with host memory."""
+
+    def __init__(
+        self,
+        model: Model,
+        machine: Machine,
+        batch: int,
+        framework: str,
+        profile: str,
+        space: str,
+        how: dict[str, Any],
+    ) -> None:
+        self._model, self._machine, self._batch = model, machine, batch
+        self._framework, self._profile = framework, profile
+        self._space, self._how = space, how
+        self._least: Ranking | None = None
+        self._refused = ""
+        self.said: list[str] = []
+
+    def plans(self, progress: Callable[[int, int], object] | None) -> list[Forecast]:
+        """The fastest first; empty: nothing fits."""
+        if self._space:
+            ranking = self._ranked(self._space, progress)
+            self._least = ranking
+            return self._runnable(ranking)
+        found: list[Forecast] = []
+        try:
+            found = good_plans(
+                self._model, self._machine, batch=self._batch, profile=self._profile,
+                progress=progress, **self._how,
+            )  # fmt: skip
+        except NoPlanFitsError as error:
+            self._least = error.ranking
+            if error.ranking.nearest is None:
+                raise InputError(str(error)) from None
+        more = [*self._in_groups(found), *(self._every_micro_batch() if found else ())]
+        plans = self._runnable(fastest_first([*found, *more]))
+        if any(not _full(plan) for plan in plans):
+            return self._simplest_first(plans)
+        mb = micro_batches(self._model).split("|")[0]
+        ranking = self._ranked(f"mb={mb},vpp=1,recompute=none|selective|full,{_ON_HOST}")
+        on_host = self._runnable(ranking)
+        if on_host and not plans:
+            self.said.append("nothing fits without host memory, so a part lives there (offload)")
+        return self._simplest_first(fastest_first([*plans, *on_host]))
+
+    def nearest(self) -> dict[str, Any] | None:
+        """Where nothing fits: what needs least, and what it lacks."""
+        if self._refused:
+            raise InputError(
+                f"{self._framework} can run none of the plans that fit: {self._refused} Other "
+                "frameworks: `--for megatron`, `torchtitan`, `deepspeed`, `fsdp`."
+            )
+        least = self._least
+        if least is None or least.nearest is None:
+            least = self._ranked(least_space(self._model))
+        return least.nearest
+
+    def _simplest_first(self, plans: list[Forecast]) -> list[Forecast]:
+        """The simplest of those that take as long as the first, then the others.
+
+        One that fills its memory comes after one that does not and takes little longer.
+        """
+        if not plans:
+            return plans
+        fastest = plans[0]
+        room = (plan for plan in plans if not _full(plan))
+        roomy = next(room, fastest)
+        if _full(fastest) and roomy.iteration_time <= fastest.iteration_time * (1 + _FULL_COSTS):
+            gain = percent(roomy.iteration_time / fastest.iteration_time - 1)
+            self.said.append(
+                f"{fastest.strategy} is {gain} faster and fills the memory, which slows many runs "
+                "by more"
+            )
+            plans = [roomy, *(plan for plan in plans if plan is not roomy)]
+            fastest = roomy
+        most = fastest.iteration_time * (1 + _TIE)
+        tied = [p for p in plans if p.iteration_time <= most and _full(p) <= _full(fastest)]
+        best = min(tied, key=lambda plan: mechanisms(plan.strategy))
+        if best is fastest:
+            return plans
+        self.said.append(
+            f"{fastest.strategy} is {percent(best.iteration_time / fastest.iteration_time - 1)} "
+            "faster, which nobody can tell apart, and less simple"
+        )
+        return [best, *(plan for plan in plans if plan is not best)]
+
+    def _every_micro_batch(self) -> list[Forecast]:
+        """Of small models, which keep GPUs busy with large micro-batches only: all of those."""
+        if self._model.parameters >= _SMALL:
+            return []
+        largest = 64 if self._model.seq > 0 else 512
+        return list(self._ranked(f"pp=1,vpp=1,mb=1..{largest},recompute=none|selective|full"))
+
+    def _in_groups(self, found: Sequence[Forecast]) -> list[Forecast]:
+        """Fully sharded plans with copies of the shards, on machines of several domains."""
+        width = self._machine.gpus_per_domain
+        shards = [width * times for times in (1, 2, 4) if width * times < self._machine.devices]
+        sizes = [plan.strategy for plan in found if "pp=1," in plan.strategy][:3]
+        if not shards or not sizes:
+            return []
+        tps = "|".join(sorted({alternatives.items(text).get("tp", "1") for text in sizes}))
+        space = (
+            f"tp={tps},pp=1,vpp=1,zero=3,hsdp={'|'.join(map(str, shards))},"
+            f"mb={micro_batches(self._model)},recompute=none|selective|full"
+        )
+        try:
+            ranking = self._ranked(space)
+        except InputError:  # a size that divides no number of ranks, or no such thing here
+            return []
+        return [plan for plan in ranking if not _in_one_group(plan)]
+
+    def would_fit(self, nearest: dict[str, Any] | None) -> list[str]:
+        """What fits instead of the nearest: other plans, other software, more hosts."""
+        lines = []
+        if self._space:
+            others = Search(
+                self._model, self._machine, self._batch, self._framework, self._profile, "",
+                self._how,
+            ).plans(None)  # fmt: skip
+            if others:
+                return [f"outside of `{self._space}` fits {_fact(others[0])}; leave --space out"]
+        if self._framework != "megatron-core":
+            others = self._of("megatron-core", self._machine)
+            if others:
+                lines.append(f"with `--for megatron` fits {_fact(others[0])}")
+        hosts = self._machine.hosts
+        name = self._machine.name
+        if len(self._machine.sections) == 1 and name in Machine.presets():
+            # With twice the GPUs a plan needs half of the memory at best.
+            need = nearest["peak_memory_bytes"] / nearest["memory_capacity_bytes"] if nearest else 2
+            hosts *= 1 << max(0, math.ceil(math.log2(max(need, 1))) - 1)
+            for _ in range(_DOUBLINGS):
+                hosts *= 2
+                larger = Machine.preset(name, hosts=hosts)
+                plans = self._of(self._framework, larger)
+                if plans:
+                    return [*lines, f"on `{name}:{hosts}` fits {_fact(plans[0])}"]
+        return lines
+
+    def _of(self, framework: str, machine: Machine) -> list[Forecast]:
+        """A few plans of another software or machine."""
+        said = self._profile if framework == self._framework else None
+        _, profile = software(framework, said, self._model)
+        other = Search(
+            self._model, machine, self._batch, framework, profile, "", self._how
+        )  # fmt: skip
+        ranking = other._ranked(least_space(self._model))
+        return other._runnable(ranking) if len(ranking) else []
+
+    def _ranked(self, space: str, progress: Callable[[int, int], object] | None = None) -> Ranking:
+        return rank(
+            self._model, self._machine, batch=self._batch, space=space, top=64,
+            profile=self._profile, progress=progress, **self._how,
+        )  # fmt: skip
+
+    def _runnable(self, plans: Sequence[Forecast] | Ranking) -> list[Forecast]:
+        """Those of which the framework's file can be written."""
+        kept = []
+        for one in plans:
+            try:
+                one.launch_config(self._framework)
+            except InputError as error:
+                self._refused = self._refused or str(error)
+                continue
+            kept.append(one)
+        return kept
+
+
+def _full(plan: Forecast) -> bool:
+    """Whether it fits and fills the memory."""
+    return bool(fullness(plan.peak_memory, plan.memory_capacity))
+
+
+def _in_one_group(plan: Forecast) -> bool:
+    """Whether shards lie over all ranks, so that there are no copies."""
+    said = alternatives.items(plan.strategy)
+    return said.get("hsdp", "1") == said.get("dp", "1")
+
+
+def _fact(plan: Forecast) -> str:
+    from plancast.textual import duration, gib
+
+    return (
+        f"{plan.strategy}: {duration(plan.iteration_time)} a step, {gib(plan.peak_memory)} of "
+        f"{gib(plan.memory_capacity)} GiB"
+    )
+
+
+def wider(
+    ranking: Ranking, model: Model, machine: Machine, *, batch: int, profile: str, **how: Any
+) -> Ranking:
+    """Where nothing of a ranked space fits: the ranking with what does.
+
+    With optimizer state, parameters or activations in host memory, unless the space says
+    `offload`; else `Ranking.outside` is a plan outside of the space.
+
+    Args:
+      ranking: without a plan that fits, or it is given back as it is.
+      model: what is trained.
+      machine: where.
+      batch: samples per step.
+      profile: software profile.
+      how: other arguments of `plancast.rank`.
+    """
+    if len(ranking) or ranking.nearest is None:
+        return ranking
+    said = alternatives.items(ranking.space)
+    if "offload" not in said:
+        on_host = rank(
+            model, machine, batch=batch, space=f"{ranking.space},{_ON_HOST}", profile=profile, **how
+        )
+        if len(on_host):
+            return on_host
+    framework, _ = software(None, profile, model)
+    search = Search(model, machine, batch, framework, profile, "", how)
+    found = search.plans(None)
+    return ranking.with_outside(found[0]) if found else ranking

@@ -1,0 +1,60 @@
+"""What to type instead of a plan that is said in other words."""
+
+from __future__ import annotations
+
+import re
+
+from plancast import _core
+
+# What a software is mostly used for, where its name says so.
+_USUAL_PLANS = {
+    "fsdp": "zero=3,mb=1",
+    "pytorch-fsdp": "zero=3,mb=1",
+    "torchtitan": "zero=3,mb=1",
+    "deepspeed": "zero=3,mb=1",
+    "ddp": "zero=0,mb=1",
+}
+_PROFILES = {"megatron": "megatron-core", "megatron-lm": "megatron-core"}
+_SHORT = {"fsdp1": "fsdp", "fsdp2": "torchtitan"}
+# `tp8`, `zero3`, `tp8pp2`, `zero-3`: sizes without their signs.
+_SIZES = re.compile(r"(?:(dp|tp|pp|cp|ep|vpp|mb|zero)[-_ ]?(\d{1,5})(?:[-_ ,]|$|(?=[a-z])))+")
+_SIZE = re.compile(r"(dp|tp|pp|cp|ep|vpp|mb|zero)[-_ ]?(\d{1,5})")
+_ADAPTERS = ("lora", "qlora", "peft")
+# A file of adapters in a line: %s is what follows the words of `on`.
+_ADAPTER_FILE = (
+    "{plan: 'zero=3,mb=1', nodes: {'': {lora: {rank: 16, on: [qkv, proj, fc1, fc2]%s}}}}"
+)
+
+
+def adapters(word: str) -> str:
+    """How a plan says adapters.
+
+    >>> "base: nf4" in adapters("qlora"), "base: nf4" in adapters("lora")
+    (True, False)
+    """
+    file = _ADAPTER_FILE % (", base: nf4" if "qlora" in word else "")
+    return (
+        f"Adapters are part of the plan: put `{file}` into lora.yaml and write `-s lora.yaml` "
+        "(docs/finetuning.md)."
+    )
+
+
+def instead(text: str) -> str:
+    """What is wrong with the words behind `-s`, and what to type; empty: nothing better is known.
+
+    >>> instead("zero3"), instead("tp8pp2"), instead("tp=8,pp=2")
+    ('`zero3` has no `=`. Write `zero=3`.', '`tp8pp2` has no `=`. Write `tp=8,pp=2`.', '')
+    """
+    word = text.strip().lower()
+    profile = _PROFILES.get(word, _SHORT.get(word, text))
+    if profile in _core.profile_names():
+        return (
+            f"`{text}` is a software profile, and `-s` takes a plan. Write `--profile {profile} "
+            f"-s {_USUAL_PLANS.get(profile, 'tp=8,mb=1')}`, with sizes of your own."
+        )
+    if word in _ADAPTERS:
+        return f"`{text}` is no plan by itself. {adapters(word)}"
+    if _SIZES.fullmatch(word):
+        plan = ",".join(f"{key}={size}" for key, size in _SIZE.findall(word))
+        return f"`{text}` has no `=`. Write `{plan}`."
+    return ""
