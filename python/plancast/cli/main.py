@@ -159,6 +159,7 @@ def _run(arguments: list[str]) -> int:
     if options.command is None:
         parser.print_help()
         return 0
+    options.words = arguments
     with stops_at_once():
         code: int = options.run(options)
     sys.stdout.flush()

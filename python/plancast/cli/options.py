@@ -274,7 +274,7 @@ def add_astra(parser: argparse._ActionsContainer) -> None:
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """--report."""
-    parser.add_argument("--report", metavar="FILE.html", help="write the tables as one HTML page")
+    parser.add_argument("--report", metavar="FILE.html", help="write the answer as one HTML page")
 
 
 def check_outputs(*paths: str | None, report: str | None = None) -> None:
@@ -284,6 +284,22 @@ def check_outputs(*paths: str | None, report: str | None = None) -> None:
     for path in paths:
         check_writable(path)
     check_writable(report, (".html", ".htm"))
+
+
+def check_page(report: str | None) -> None:
+    """Raises InputError where a page that draws cannot be written."""
+    from plancast.report.page.frame import check_library
+
+    check_outputs(report=report)
+    if report is not None:
+        check_library()
+
+
+def said_command(options: argparse.Namespace) -> str:
+    """The command line, to be run again."""
+    import shlex
+
+    return shlex.join(["plancast", *getattr(options, "words", ())])
 
 
 def write_report(options: argparse.Namespace, title: str, renderable: Any) -> None:
