@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
             "Add --batch N (samples per step)."
         )
     Ranking.check_path(options.out)
-    opts.check_outputs(report=options.report)
+    opts.check_page(options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
     with progress_bar("plans") as progress:
         ranking = rank(
@@ -83,8 +83,15 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.out is not None:
         ranking.write(options.out)
-    tables = ranking_tables(ranking, top=options.top or 10)
-    opts.answer(options, f"Plans for {model.name} on {machine}", tables, ranking.to_dict)
+    if options.report is not None:
+        from plancast.report.page.frame import write_page
+        from plancast.report.page.rank import ranking_page
+
+        write_page(options.report, ranking_page(ranking, opts.said_command(options)))
+    if options.json:
+        opts.print_json(ranking.to_dict())
+    else:
+        opts.print_rich(ranking_tables(ranking, top=options.top or 10))
     return 0 if len(ranking) else opts.NOTHING_FITS
 
 

@@ -102,7 +102,7 @@ const plancast = (() => {
   const places = () => [...document.querySelectorAll(".chart")];
 
   async function drawAll() {
-    for (const place of places()) await draw(place);
+    for (const place of places()) if (!place.hidden) await draw(place);
   }
 
   const redrawAll = () => Promise.all(places().map(redraw));
@@ -210,7 +210,7 @@ const plancast = (() => {
     // The words come first, and are painted before the library is read.
     requestAnimationFrame(() => setTimeout(() => {
       performance.mark("plancast-words");
-      for (const place of places()) watch.observe(place);
+      for (const place of places()) if (!place.hidden) watch.observe(place);
     }));
   }
 
