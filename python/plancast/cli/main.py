@@ -33,6 +33,7 @@ from plancast.cli import (
     spot,
     streams,
     train,
+    ui,
     validate,
 )
 from plancast.cli.interrupt import status_of, stops_at_once
@@ -46,6 +47,7 @@ _SUBCOMMANDS = (
     size,
     spot,
     validate,
+    ui,
     learn,
     compile,
     calibrate,

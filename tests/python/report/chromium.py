@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,8 @@ def browser() -> Iterator[Any]:
     programs = [shutil.which("chromium"), shutil.which("chromedriver")]
     if None in programs:
         pytest.skip("chromium or chromedriver is not installed (tools/setup.sh installs them)")
+    if "HOME" not in os.environ:  # chromium does not start without one
+        os.environ["HOME"] = tempfile.mkdtemp()
     options = webdriver.ChromeOptions()
     options.binary_location = programs[0]
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

@@ -141,7 +141,7 @@ def compare_command(command: str) -> str:
     >>> compare_command("plancast rank -m a --space 'tp=1|2' --json --top=5 --batch 8")
     'plancast compare -m a --batch 8'
     """
-    words, kept = shlex.split(command), []
+    words, kept = shlex.split(command), list[str]()
     skip = False
     for word in words:
         if skip:
