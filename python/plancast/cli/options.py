@@ -302,6 +302,23 @@ def said_command(options: argparse.Namespace) -> str:
     return shlex.join(["plancast", *getattr(options, "words", ())])
 
 
+def answer_page(
+    options: argparse.Namespace,
+    page: Callable[[str], Any],
+    shown: Any,
+    fields: Callable[[], Any],
+) -> None:
+    """As `answer`, where the report is a page that draws: `page` makes it of the command."""
+    if options.report is not None:
+        from plancast.report.page.frame import write_page
+
+        write_page(options.report, page(said_command(options)))
+    if options.json:
+        print_json(fields())
+    else:
+        print_rich(shown)
+
+
 def write_report(options: argparse.Namespace, title: str, renderable: Any) -> None:
     """Writes the page that --report asks for."""
     if options.report is None:

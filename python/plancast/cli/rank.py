@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.errors import InputError
     from plancast.planning import rank
     from plancast.ranking import Ranking
+    from plancast.report.page.rank import ranking_page
     from plancast.report.ranking import ranking_tables
 
     if options.batch is None:
@@ -83,15 +84,12 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.out is not None:
         ranking.write(options.out)
-    if options.report is not None:
-        from plancast.report.page.frame import write_page
-        from plancast.report.page.rank import ranking_page
-
-        write_page(options.report, ranking_page(ranking, opts.said_command(options)))
-    if options.json:
-        opts.print_json(ranking.to_dict())
-    else:
-        opts.print_rich(ranking_tables(ranking, top=options.top or 10))
+    opts.answer_page(
+        options,
+        lambda command: ranking_page(ranking, command),
+        ranking_tables(ranking, top=options.top or 10),
+        ranking.to_dict,
+    )
     return 0 if len(ranking) else opts.NOTHING_FITS
 
 

@@ -73,7 +73,7 @@ const plancast = (() => {
   function plotly() {
     if (library === null) {
       library = unpacked().catch((error) => {
-        for (const place of document.querySelectorAll(".chart:not([data-drawn])")) {
+        for (const place of document.querySelectorAll(".chart:not([data-done])")) {
           place.textContent = "This browser cannot unpack the charts; one of 2023 or later can.";
         }
         throw error;
@@ -82,9 +82,7 @@ const plancast = (() => {
     return library;
   }
 
-  async function draw(place) {
-    if (place.dataset.drawn) return;
-    place.dataset.drawn = "1";
+  async function paint(place) {
     const Plotly = await plotly();
     const make = place.makeFigure || (() => data.charts[place.id][shown[place.id] || 0]);
     const figure = make();
@@ -93,10 +91,15 @@ const plancast = (() => {
     if (place.afterDrawn) place.afterDrawn(place);
   }
 
-  async function redraw(place) {
-    if (!place.dataset.drawn) return;
-    delete place.dataset.drawn;
-    await draw(place);
+  // What is being drawn is waited for, not drawn twice.
+  function draw(place) {
+    if (!place.drawing) place.drawing = paint(place);
+    return place.drawing;
+  }
+
+  function redraw(place) {
+    if (place.drawing) place.drawing = place.drawing.then(() => paint(place));
+    return place.drawing;
   }
 
   const places = () => [...document.querySelectorAll(".chart")];

@@ -264,7 +264,7 @@ plancast.starts.push(() => {
     };
     delete chart.fullHeight;
     chart.style.height = "300px";
-    if (chart.dataset.drawn) plancast.redraw(chart);
+    if (chart.drawing) plancast.redraw(chart);
     else plancast.draw(chart);
   }
   selectionChanged([]);

@@ -79,6 +79,7 @@ class DataTable {
     const shown = Math.min(this.rows.length, begin + this.pageSize);
     this.place.querySelector(".where").textContent = this.rows.length
       ? ` ${(begin + 1).toLocaleString("en")}–${shown.toLocaleString("en")} of ${this.rows.length.toLocaleString("en")} ` : " none ";
+    this.place.querySelector(".pager").hidden = this.count <= this.pageSize;
     this.place.querySelector(".back").disabled = this.page === 0;
     this.place.querySelector(".on").disabled = this.page === last;
     this.place.querySelectorAll("thead th").forEach((cell, at) => {
