@@ -20,6 +20,7 @@ from plancast.report.page.frame import (
     csv_text,
     script_json,
 )
+from plancast.report.page.machine import machine_parts
 from plancast.report.page.modules import icicle, mean_seconds, module_seconds
 from plancast.report.page.roofline import bandwidths, kernel_points, roofline
 from plancast.report.page.slices import (
@@ -77,6 +78,10 @@ def forecast_page(forecast: Forecast, command: str = "") -> Page:
             "ui.perfetto.dev."
         )
         page.sections.insert(1, Section("The pipeline over time", [Words(text)], "pipeline"))
+    if detailed is not None:
+        page.sections += [
+            Section("The machine", parts, "machine") for parts in [machine_parts(forecast)] if parts
+        ]
     kernels = kernel_parts(forecast)
     if kernels:
         page.sections.append(Section("Kernels", kernels, "kernels"))
