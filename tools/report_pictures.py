@@ -6,6 +6,7 @@ PYTHONPATH=python:tests/python/report .venv/bin/python tools/report_pictures.py
 from __future__ import annotations
 
 import base64
+import logging
 import pathlib
 import sys
 import tempfile
@@ -31,7 +32,7 @@ def _shoot(driver: Any, name: str, width: int, begin: int, height: int) -> None:
         {"format": "webp", "quality": _QUALITY, "captureBeyondViewport": True, "clip": clip},
     )
     picture = base64.b64decode(shot["data"])
-    (_OUT / f"{name}.webp").write_bytes(picture)
+    (_OUT / f"report-{name}.webp").write_bytes(picture)
     print(f"{name}: {len(picture) / 1000:.0f} kB")
 
 
@@ -65,6 +66,7 @@ def _ui() -> str:
     degrees = (("tp", 2), ("pp", 4), ("mb", 1), ("vpp", 2))
     choice = Choice("llama3-8b", "dgx-h100", 2, 32, 4096, degrees=degrees, sp=True)
     server = make_server(HOST, 0, make_app(Desk(), choice).server, threaded=True)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://{HOST}:{server.server_port}/"
 
@@ -89,8 +91,10 @@ def main() -> int:
                     fit(driver, width)
                 _shoot(driver, f"{name}-{width}-{theme}", width, 0, 1300 if width > 400 else 1100)
                 if theme == "light":
-                    part = "#memory" if name == "predict" else "#trade-offs"
+                    part = "#pipeline" if name == "predict" else "#trade-offs"
                     _shoot(driver, f"{name}-below", width, _top(driver, part), 1500)
+                if name == "predict" and width == 800:
+                    _shoot(driver, "machine", width, _top(driver, "#machine"), 620)
         resize(driver, 1600, 1000)
         driver.get(_ui())
         WebDriverWait(driver, 120).until(
@@ -98,6 +102,7 @@ def main() -> int:
                 "return document.querySelectorAll('#pipeline .xtick').length"
             )
         )
+        _theme(driver, "dark")
         driver.find_element("id", "pin").click()
         thumb = driver.find_element("css selector", "#around-pp [role=slider]")
         thumb.send_keys("\ue012")

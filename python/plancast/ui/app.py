@@ -28,10 +28,12 @@ _PAGE = """<!DOCTYPE html>
 </head>
 <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
 </html>"""
+# Light or dark, and whether the page is narrow.
 _THEME = """function(_) {
-  const query = matchMedia("(prefers-color-scheme: dark)");
-  const name = () => (query.matches ? "dark" : "light");
-  query.onchange = () => dash_clientside.set_props("theme", {data: name()});
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const narrow = matchMedia("(max-width: 600px)");
+  const name = () => (dark.matches ? "dark" : "light") + (narrow.matches ? " narrow" : "");
+  dark.onchange = narrow.onchange = () => dash_clientside.set_props("theme", {data: name()});
   return name();
 }"""
 _REST = ("zero", "recompute", "sp", "more", "dtype", "profile", "seq")

@@ -21,8 +21,9 @@ _INK = {"light": ("#1c2430", "#dde1e7", "#f6f7f9"), "dark": ("#e6eaf0", "#323b48
 
 
 def themed(figure: Figure, theme: str) -> Figure:
-    """A figure in the colours of light or dark pages."""
-    ink, line, panel = _INK.get(theme, _INK["light"])
+    """A figure in the colours of light or dark pages, higher on narrow ones for its legend."""
+    ground, _, narrow = theme.partition(" ")
+    ink, line, panel = _INK.get(ground, _INK["light"])
     layout: dict[str, Any] = {
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
@@ -34,6 +35,9 @@ def themed(figure: Figure, theme: str) -> Figure:
     for name in ("xaxis", "yaxis"):
         axis = {"gridcolor": line, "linecolor": line, "zerolinecolor": line}
         layout[name] = {**axis, **layout.get(name, {})}
+    if narrow and "legend" in layout:
+        names = sum(trace.get("showlegend", True) and "name" in trace for trace in figure["data"])
+        layout["height"] += 20 * names
     return {"data": figure["data"], "layout": layout}
 
 

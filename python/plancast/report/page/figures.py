@@ -131,12 +131,13 @@ def memory_bars(forecast: Forecast) -> Figure:
     figure["layout"]["annotations"] = [
         {
             "x": room, "y": 1, "xref": "x", "yref": "paper", "text": f"the GPU's {room:.1f}",
-            "showarrow": False, "xanchor": "right", "yanchor": "top", "xshift": -4,
-            "font": {"color": colours.BAD},
+            "showarrow": False, "xanchor": "right", "yanchor": "bottom",
+            "font": {"color": colours.BAD, "size": 11},
         }
     ]  # fmt: skip
     most = max((entry.device for entry in rows), default=0) / GIB
     figure["layout"]["xaxis"]["range"] = [0, max(most, room) * 1.03]
+    figure["layout"]["legend"]["y"] = 1.1
     return figure
 
 
@@ -180,7 +181,9 @@ def memory_course(timeline: MemoryTimeline) -> Figure:
         "margin": {"l": 8, "r": 16, "t": 8, "b": 8},
         "hovermode": "x unified",
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        "xaxis": {"title": {"text": f"time, {unit}" if timeline.time_s else unit}},
+        "xaxis": {
+            "title": {"text": f"time, {unit}" if timeline.time_s else unit}, "automargin": True,
+        },
         "yaxis": {
             "title": {"text": "live memory, GiB"}, "automargin": True, "rangemode": "tozero",
         },

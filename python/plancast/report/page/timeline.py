@@ -85,7 +85,7 @@ def _phases(
         words.append(
             {
                 "x": (a + b) / 2 * scale, "y": 1, "yref": "paper", "yanchor": "bottom",
-                "text": f"{word} {duration(b - a)}" if b - a > 0.12 * end else "",
+                "text": f"{word} {duration(b - a)}" if b - a > 0.09 * end else "",
                 "showarrow": False, "font": {"size": 11},
             }
         )  # fmt: skip

@@ -253,13 +253,17 @@ plancast.starts.push(() => {
     chart.hidden = false;
     chart.makeFigure = () => {
       const shown = changes.filter(([, value]) => Math.abs(value) > 1e-5 * measures.time[a]).reverse();
+      const edges = [0, ...shown.map(([, value]) => value)];
+      const [low, high] = [Math.min(...edges), Math.max(...edges)];
+      const room = 0.13 * (high - low);
       return { data: [{
         type: "bar", orientation: "h", y: shown.map(([part]) => words.parts[part]),
         x: shown.map(([, value]) => value), text: shown.map(([, v]) => signed(v, duration)),
         textposition: "auto", hoverinfo: "skip",
         marker: { color: shown.map(([, value]) => (value > 0 ? "#e07a5f" : "#6fb38a")) },
       }], layout: { height: 90 + 28 * shown.length, margin: { l: 8, r: 12, t: 8, b: 8 }, showlegend: false,
-        xaxis: { title: { text: "seconds of B beyond A" }, automargin: true, zeroline: true },
+        xaxis: { title: { text: "seconds of B beyond A" }, automargin: true, zeroline: true,
+          range: [low - (low < 0 ? room : 0), high + room] },
         yaxis: { automargin: true } } };
     };
     delete chart.fullHeight;
