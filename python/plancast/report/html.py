@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,21 +39,9 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def write_report(
-    path: str | Path,
-    title: str,
-    renderable: RenderableType,
-    more: Sequence[RenderableType] = (),
-) -> None:
-    """Writes one self-contained HTML page; nothing in it is loaded from elsewhere.
-
-    `more` follows below, where text that begins with `<svg` is a picture.
-    """
-    parts = [
-        part if isinstance(part, str) and part.startswith("<svg") else to_html(part)
-        for part in (renderable, *more)
-    ]
-    files.write_text(path, _PAGE.format(title=html(title), body="\n".join(parts)))
+def write_report(path: str | Path, title: str, renderable: RenderableType) -> None:
+    """Writes tables as one self-contained HTML page; nothing in it is loaded from elsewhere."""
+    files.write_text(path, _PAGE.format(title=html(title), body=to_html(renderable)))
 
 
 def forecast_html(forecast: Forecast) -> str:
