@@ -21,7 +21,7 @@ PARTS = (
 
 # Parts of the breakdown in words.
 WORDS = {
-    "compute": "kernels",
+    "compute": "compute",
     "recompute": "recomputation",
     "exposed_tp": "exposed tensor-parallel communication",
     "exposed_dp": "exposed data-parallel communication",

@@ -133,8 +133,8 @@ def rank(
 ) -> Ranking:
     """Orders the plans of a space that fit by what they are predicted to take.
 
-    Ties go to the simpler plan. Of the best few (`top`), plans are left out whose time cannot be below what these take by a
-    bound that is found without simulating them; the best are the same.
+    Ties go to the simpler plan. Of the best few (`top`), plans are left out whose time cannot be
+    below what these take, by a bound that is found without simulating them; the best are the same.
 
     Args:
       model: what is trained.

@@ -199,7 +199,8 @@ def test_reports_load_nothing(cli, small_file, tmp_path):
     page = path.read_text()
     assert page.startswith("<!DOCTYPE html>")
     assert "recompute=none" in page
-    assert "http" not in page
+    assert "http://" not in page
+    assert "https://" not in page
     assert "src=" not in page
 
 

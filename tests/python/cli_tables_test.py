@@ -143,5 +143,5 @@ def test_a_what_if_does_not_stand_under_the_plans_own_name(printed, small_file, 
     head = out[: out.index("iteration")]
     assert "WHAT IF compute=2x: not the plan as it is" in head
     html = page.read_text()
-    assert "<title>small on dgx-a100-80g, what if compute=2x</title>" in html
-    assert "WHAT IF compute=2x" in html
+    assert "<title>small on dgx-a100-80g (16 GPUs), what if compute=2x</title>" in html
+    assert "What if compute=2x: this is not the plan as it is." in html

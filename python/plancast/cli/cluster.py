@@ -62,8 +62,10 @@ def _run(options: argparse.Namespace) -> int:
     from plancast.files import is_folder
     from plancast.machine import Machine
     from plancast.report.cluster import change_table
+    from plancast.report.page.cluster import cluster_page
 
-    opts.check_outputs(options.trace, report=options.report)
+    opts.check_outputs(options.trace)
+    opts.check_page(options.report)
     fabric = None
     if is_folder(options.jobs):
         if options.cluster is not None:
@@ -95,8 +97,11 @@ def _run(options: argparse.Namespace) -> int:
         outcome.write_trace(options.trace)
     tables = Group(outcome, "", change_table(changes)) if changes else outcome
     fields = outcome.to_dict
-    opts.answer(
-        options, f"Jobs of {options.jobs}", tables, lambda: {**fields(), **_changes(changes)}
+    opts.answer_page(
+        options,
+        lambda command: cluster_page(outcome, f"Jobs of {options.jobs}", command, changes),
+        tables,
+        lambda: {**fields(), **_changes(changes)},
     )
     return 0
 

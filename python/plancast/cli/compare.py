@@ -33,8 +33,9 @@ def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.comparison import compare
     from plancast.planning import predict
+    from plancast.report.page.compare import comparison_page
 
-    opts.check_outputs(report=options.report)
+    opts.check_page(options.report)
     model, session = opts.load_model(options), opts.load_session(options)
     machines = [opts.load_machine(text, options) for text in options.cluster]
     comparison = compare(
@@ -52,5 +53,10 @@ def run(options: argparse.Namespace) -> int:
             ]
         )
     )
-    opts.answer(options, f"Plans for {model.name}", comparison, comparison.to_dict)
+    opts.answer_page(
+        options,
+        lambda command: comparison_page(comparison, command),
+        comparison,
+        comparison.to_dict,
+    )
     return 0

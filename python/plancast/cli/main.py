@@ -39,6 +39,7 @@ from plancast.cli import (
     spot,
     streams,
     train,
+    ui,
     validate,
 )
 from plancast.cli.interrupt import status_of, stops_at_once
@@ -53,6 +54,7 @@ _SUBCOMMANDS = (
     size,
     spot,
     validate,
+    ui,
     learn,
     compile,
     calibrate,
@@ -169,6 +171,7 @@ def _run(arguments: list[str]) -> int:
         parser.print_help()
         return 0
     options.parser = parser
+    options.words = arguments
     with stops_at_once():
         code: int = options.run(options)
     sys.stdout.flush()

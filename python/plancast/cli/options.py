@@ -288,7 +288,7 @@ def add_astra(parser: argparse._ActionsContainer) -> None:
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """--report."""
-    parser.add_argument("--report", metavar="FILE.html", help="write the tables as one HTML page")
+    parser.add_argument("--report", metavar="FILE.html", help="write the answer as one HTML page")
 
 
 def check_outputs(*paths: str | None, report: str | None = None) -> None:
@@ -298,6 +298,39 @@ def check_outputs(*paths: str | None, report: str | None = None) -> None:
     for path in paths:
         check_writable(path)
     check_writable(report, (".html", ".htm"))
+
+
+def check_page(report: str | None) -> None:
+    """Raises InputError where a page that draws cannot be written."""
+    from plancast.report.page.frame import check_library
+
+    check_outputs(report=report)
+    if report is not None:
+        check_library()
+
+
+def said_command(options: argparse.Namespace) -> str:
+    """The command line, to be run again."""
+    import shlex
+
+    return shlex.join(["plancast", *getattr(options, "words", ())])
+
+
+def answer_page(
+    options: argparse.Namespace,
+    page: Callable[[str], Any],
+    shown: Any,
+    fields: Callable[[], Any],
+) -> None:
+    """As `answer`, where the report is a page that draws: `page` makes it of the command."""
+    if options.report is not None:
+        from plancast.report.page.frame import write_page
+
+        write_page(options.report, page(said_command(options)))
+    if options.json:
+        print_json(fields())
+    else:
+        print_rich(shown)
 
 
 def write_report(options: argparse.Namespace, title: str, renderable: Any) -> None:

@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.files import check_writable
 
-    opts.check_outputs(report=options.report)
+    opts.check_page(options.report)
     check_writable(options.trace, (".json", ".json.gz"))
     check_writable(options.memory_svg, (".svg",))
     if options.strategy is None:
@@ -208,22 +208,13 @@ def _memory(options: argparse.Namespace, forecast: Forecast) -> dict[str, Any]:
 
 
 def _write_report(options: argparse.Namespace, forecast: Forecast) -> None:
-    """The tables, memory over the iteration, and what is alive at its peak."""
+    """The answer as a page that draws."""
     if options.report is None:
         return
-    from plancast.report.html import write_report
-    from plancast.report.memory_svg import peak_svg, timeline_svg
+    from plancast.report.page.frame import write_page
+    from plancast.report.page.predict import forecast_page
 
-    title = f"{forecast.model} on {forecast.machine}"
-    if forecast.what_if:
-        title += f", what if {forecast.what_if}"
-    memory = forecast.memory
-    write_report(
-        options.report,
-        title,
-        forecast,
-        (timeline_svg(memory.timeline()) + peak_svg(memory.explain()), memory.explain()),
-    )
+    write_page(options.report, forecast_page(forecast, opts.said_command(options)))
 
 
 def _write_picture(options: argparse.Namespace, forecast: Forecast) -> None:

@@ -76,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.frameworks import commands
     from plancast.planning import rank
     from plancast.ranking import Ranking
+    from plancast.report.page.rank import ranking_page
     from plancast.report.ranking import ranking_tables
     from plancast.search import wider
 
@@ -85,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
             "Add --batch N (samples per step)."
         )
     Ranking.check_path(options.out)
-    opts.check_outputs(report=options.report)
+    opts.check_page(options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
     framework, profile = _software(options, model)
     if options.launch is not None:
@@ -130,8 +131,12 @@ def run(options: argparse.Namespace) -> int:
         opts.remark(options, f"wrote {file} of the best plan")
     if options.out is not None:
         ranking.write(options.out)
-    tables = ranking_tables(ranking, top=options.top or _LISTED)
-    opts.answer(options, f"Plans for {model.name} on {machine}", tables, ranking.to_dict)
+    opts.answer_page(
+        options,
+        lambda command: ranking_page(ranking, command),
+        ranking_tables(ranking, top=options.top or _LISTED),
+        ranking.to_dict,
+    )
     if ranking.stopped:
         return interrupt.status_of(KeyboardInterrupt())
     return 0 if len(ranking) else opts.NOTHING_FITS

@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.training.phases import Phase
     from plancast.training.run import train
 
-    opts.check_outputs(report=options.report)
+    opts.check_page(options.report)
     check_writable(options.svg, (".svg",))
     phases = [Phase.parse(text) for text in options.phase or ()]
     strategy: Any = options.strategy
@@ -184,13 +184,13 @@ def _write_pictures(options: argparse.Namespace, title: str, result: Any) -> Non
     if options.report is None and options.svg is None:
         return
     from plancast import files
-    from plancast.report.html import write_report
+    from plancast.report.page.frame import write_page
+    from plancast.report.page.train import run_page
     from plancast.report.run_svg import goodput_svg
 
     found = result.reliability
     if options.report is not None:
-        pictures = [] if found is None else [goodput_svg(found, title)]
-        write_report(options.report, title, result, pictures)
+        write_page(options.report, run_page(result, opts.said_command(options)))
     if options.svg is not None:
         if found is None:
             raise InputError(

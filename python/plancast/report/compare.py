@@ -40,7 +40,7 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
     parts: list[RenderableType] = _heads(forecasts, settings)
     table = FittedTable(stacked=True)
     table.words("")
-    table.numbers(*map(_letter, range(len(forecasts))))
+    table.numbers(*map(letter, range(len(forecasts))))
     for fact in [fact for s in settings[:1] for fact in s if not _shared(fact, settings)]:
         table.row(fact, *(s.get(fact, "") for s in settings))
     table.row(
@@ -61,8 +61,8 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
         table.row(Text(label, style=colour), *(duration(v) if v > 0 else "" for v in values))
     parts.append(table)
     for i, d in enumerate(comparison.differences, start=1):
-        parts.append(Text.assemble((f"{_letter(i)} against A: ", "bold"), d.reason))
-        parts.append(WrappedText(_sureness(d, _letter(i)), indent=3, style="dim"))
+        parts.append(Text.assemble((f"{letter(i)} against A: ", "bold"), d.reason))
+        parts.append(WrappedText(sureness(d, letter(i)), indent=3, style="dim"))
         if d.causes:
             total = sum(cause.picoseconds for cause in d.causes)
             parts.append(cause_lines(d.causes, total, most=5))
@@ -82,7 +82,7 @@ def _heads(
     same.append(f"{', ' if same and facts else ''}{said(facts)}", style="not bold dim")
     heads: list[RenderableType] = [same] if same else []
     for i, f in enumerate(forecasts):
-        head = Text.assemble((f"{_letter(i)}  ", "bold"), place(f))
+        head = Text.assemble((f"{letter(i)}  ", "bold"), place(f))
         if len(models) > 1:
             head.append(f", {f.model}")
         if f.what_if:
@@ -95,12 +95,13 @@ def _shared(fact: str, settings: Sequence[Mapping[str, str]]) -> bool:
     return len({s.get(fact) for s in settings}) == 1
 
 
-def _sureness(difference: Difference, letter: str) -> str:
+def sureness(difference: Difference, whose: str) -> str:
+    """How sure a difference of the plan of a letter from the first is."""
     low, high = difference.interval
     text = f"90 % between {_signed(low)} and {_signed(high)}; "
     guesses = [
         f"{percent(share, 0)} of {name}'s path"
-        for name, share in zip(("A", letter), difference.extrapolated, strict=True)
+        for name, share in zip(("A", whose), difference.extrapolated, strict=True)
         if share >= _LEAST_EXTRAPOLATED
     ]
     verb = "is" if len(guesses) == 1 else "are"
@@ -116,8 +117,9 @@ def _signed(seconds: float) -> str:
 
 
 def _letters(positions: Sequence[int]) -> str:
-    return ", ".join(map(_letter, positions))
+    return ", ".join(map(letter, positions))
 
 
-def _letter(index: int) -> str:
+def letter(index: int) -> str:
+    """The name of a plan in a comparison."""
     return chr(ord("A") + index) if index < 26 else f"#{index + 1}"

@@ -9,7 +9,7 @@ from plancast.report.svg import band, opening
 from plancast.textual import GIB, duration, gib, html
 
 if TYPE_CHECKING:
-    from plancast.memory import MemoryTimeline, PeakReasons
+    from plancast.memory import MemoryTimeline
 
 # Fills that differ in lightness as well, so that they tell in grey.
 _FILLS = {
@@ -92,38 +92,5 @@ def timeline_svg(timeline: MemoryTimeline, *, standalone: bool = False) -> str:
                 f'<text x="{place + 17}" y="{y}">{kind}</text>'
             )
             place += 110
-    parts.append("</svg>")
-    return "\n".join(parts) + "\n"
-
-
-_MOST_BARS = 14
-_BAR, _NAMES = 20, 330
-
-
-def peak_svg(reasons: PeakReasons, *, standalone: bool = False) -> str:
-    """The largest tensors alive at the peak, a bar each; what is smaller is one."""
-    largest = reasons.tensors[:_MOST_BARS]
-    rest = reasons.tensors[_MOST_BARS:]
-    bars = [(tensor.name, tensor.kind, tensor.copies, tensor.bytes) for tensor in largest]
-    if rest:
-        bars.append((f"{len(rest)} smaller ones", "", 0, sum(tensor.bytes for tensor in rest)))
-    most = max((size for *_, size in bars), default=0) or 1
-    height = _TOP + _BAR * len(bars) + 10
-    width = _WIDTH - _NAMES - 90
-    parts = [
-        *opening(_WIDTH, height, standalone=standalone),
-        f'<text x="{_LEFT}" y="18" font-weight="bold">Alive at the peak of '
-        f"{html(reasons.memory.device_class)}, GiB</text>",
-    ]
-    for row, (name, kind, copies, size) in enumerate(bars):
-        y = _TOP + _BAR * row
-        label = f"{name} ({copies} x)" if copies > 1 else name
-        parts.append(
-            f'<text x="{_NAMES - 8}" y="{y + 13}" text-anchor="end">{html(label)}</text>'
-            f'<rect x="{_NAMES}" y="{y + 2}" width="{max(size / most * width, 1):.1f}" '
-            f'height="{_BAR - 5}" fill="{_FILLS.get(kind, "#999")}"/>'
-            f'<text x="{_NAMES + size / most * width + 6:.1f}" y="{y + 13}">'
-            f"{gib(size, 2)}</text>"
-        )
     parts.append("</svg>")
     return "\n".join(parts) + "\n"

@@ -38,7 +38,7 @@ def run_tables(run: TrainingRun) -> RenderableType:
     if not run.fits:
         advice = next(p.forecast.fit_advice for p in run.phases if not p.forecast.fits)
         parts.append(Text(f"does not fit in memory: {advice}", style="bold red"))
-    parts += stands_on(_sources(run))
+    parts += stands_on(sources(run))
     parts += remarks(list({p.forecast.strategy: p.forecast for p in run.phases}.values()))
     return Group(*parts)
 
@@ -115,7 +115,7 @@ def _time(run: TrainingRun) -> Group:
     table = FittedTable(title="Where the time goes")
     table.words("part")
     table.numbers("time", "share")
-    for name, share in _shares(run):
+    for name, share in shares(run):
         if share > 1e-9:
             table.row(name, whole_run(share * run.seconds), percent(share))
     text = Text()
@@ -161,7 +161,7 @@ def _time(run: TrainingRun) -> Group:
     return Group(table, text)
 
 
-def _shares(run: TrainingRun) -> list[tuple[str, float]]:
+def shares(run: TrainingRun) -> list[tuple[str, float]]:
     """Shares of the wall time; they sum to one."""
     training, pauses = run.training_s / run.seconds, run.paused_s / run.seconds
     parts = [("training", training), ("evaluation", pauses)]
@@ -187,7 +187,7 @@ def stands_on(texts: Sequence[str]) -> list[RenderableType]:
     return [Text("stands on", style="dim"), table] if texts else []
 
 
-def _sources(run: TrainingRun) -> list[str]:
+def sources(run: TrainingRun) -> list[str]:
     """Prices, powers and rates with their sources, and what was left open."""
     texts = list(run.assumed)
     if not isinstance(run.rent, str):

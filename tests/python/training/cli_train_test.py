@@ -53,7 +53,7 @@ def test_the_picture_is_a_stack_to_100_percent(capsys, tmp_path):
     last = [point.split(",") for point in polygons[-1].attrib["points"].split()]
     upper = last[: len(last) // 2]
     assert {float(y) for _, y in upper} == {52.0}  # the top of the axis
-    assert "<svg" in page.read_text()
+    assert "Time by the interval of checkpoints" in page.read_text()
     code, _, err = answer(capsys, *PLAN, "--svg", str(path), "--failures", "none")
     assert code == 2 and "leave `--failures none` out" in err
 

@@ -1,0 +1,73 @@
+"""What a step sends over which links, in closed form."""
+
+from __future__ import annotations
+
+import plancast as pc
+import pytest
+from plancast.report.page.machine import machine_parts
+from plancast.report.page.traffic import rates, strides_of, traffic
+
+SIZES = {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1024, "seq": 256}
+
+
+def predict(machine, plan, batch):
+    model = pc.Model.from_config(name="small", **SIZES)
+    return pc.predict(model, pc.Machine.open(machine), plan, batch=batch)
+
+
+def kinds(machine, plan, batch):
+    return [
+        {(kind.collective, kind.axes): kind for kind in one.kinds}
+        for one in traffic(predict(machine, plan, batch))
+    ]
+
+
+def test_tensor_parallel_sums_stay_in_the_host():
+    (found,) = kinds("dgx-a100-80g:1", "tp=8,mb=2", 4)
+    sums = found["all_reduce", ("tp",)]
+    # Of an activation in each direction: attention and MLP of every layer, and the embedding
+    # forward; the loss adds three numbers a token.
+    activation = 2 * 256 * 512 * 2
+    at_least = 2 * (4 * 4 + 1) * activation * 2 * 7 / 8
+    assert sums.network == 0
+    assert at_least <= sums.inside <= 1.2 * at_least
+
+
+def test_gradients_of_one_gpu_a_host_go_over_the_network():
+    (found,) = kinds("dgx-a100-80g:4x1", "dp=4,mb=1,zero=0", 4)
+    sums = found["all_reduce", ("dp",)]
+    assert sums.inside == 0
+    parameters = pc.Model.from_config(name="small", **SIZES).parameters
+    assert sums.network == pytest.approx(parameters * 4 * 2 * 3 / 4, rel=0.05)
+
+
+def test_a_ring_leaves_a_host_once():
+    (found,) = kinds("dgx-a100-80g:2", "dp=16,mb=1,zero=0", 16)
+    sums = found["all_reduce", ("dp",)]
+    assert sums.inside == pytest.approx(7 * sums.network)
+
+
+def test_messages_between_stages_are_counted_where_they_are_sent():
+    found = kinds("dgx-a100-80g:2", "tp=8,pp=2,mb=1", 4)
+    sent = [one["send_recv", ("pp",)] for one in found]
+    assert [one.count for one in sent] == [4, 4]
+    assert all(one.inside == 0 for one in sent)
+    assert sent[0].network == sent[1].network
+
+
+def test_strides_and_rates():
+    assert strides_of({"pp": 2, "dp": 3, "tp": 4}) == {"pp": 12, "dp": 4, "tp": 1}
+    found = rates(pc.Machine.preset("dgx-a100-80g", hosts=2).to_dict())
+    assert (found.inside, found.network, found.domain) == (300e9, 25e9, 8)
+
+
+def test_the_picture_has_every_host_and_its_classes():
+    parts = machine_parts(predict("dgx-a100-80g:2", "tp=8,pp=2,mb=1", 4))
+    markup = parts[0].markup
+    assert markup.count("<svg") == 2
+    assert "stage 0" in markup
+    assert "stage 1" in markup
+
+
+def test_machines_of_unlike_hosts_have_none():
+    assert machine_parts(predict("dgx-a100-80g:1+dgx-h100:1", "tp=8,pp=2,mb=1", 4)) == []
