@@ -79,7 +79,7 @@ def test_what_runs_take_beyond_the_simulation_is_in_the_time_and_its_parts():
     assert forecast.interval[0] < forecast.iteration_time < forecast.interval[1]
     software = forecast.to_dict()["provenance"]["software"]
     assert software["times_simulated"] == 1 + forecast.beyond_simulated
-    assert software["lineage"] == "megatron" and software["sources"] > 3
+    assert software["lineage"] == "megatron-core" and software["sources"] > 3
 
 
 def test_nothing_is_added_to_models_without_sequences():
