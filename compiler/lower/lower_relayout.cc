@@ -139,7 +139,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
           !from.ref.grad && (step.part == Part::kBackward || step.part == Part::kWeightGrad);
       const double part = source.LocalElements(*context.mesh, facts.shape) * element;
       const double reads = once->second > 1 ? 2 : 1;
-      if (!kept) add("quantize", reads * part, sides * share * part);
+      if (!kept) add("quantize_operand", reads * part, sides * share * part);
     } else if (share < 1) {
       // The largest magnitude is looked for, then the tensor is read again.
       const double part = source.LocalElements(*context.mesh, facts.shape) * element;

@@ -82,4 +82,4 @@ def test_a_ranking_without_plans_still_has_columns(host, tmp_path):
     assert len(ranking) == 0
     assert "iteration_time_s" in ranking.to_frame().columns
     ranking.write(tmp_path / "plans.csv")
-    assert (tmp_path / "plans.csv").read_text().startswith("rank,strategy,iteration_time_s,")
+    assert (tmp_path / "plans.csv").read_text().startswith("rank,strategy,dp,tp,pp,")

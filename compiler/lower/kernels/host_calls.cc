@@ -45,7 +45,7 @@ void AddQuantization(const SoftwareProfile::Calls& profile, std::vector<KernelSp
         const auto elements = static_cast<double>(operand.first);
         const double wide = ElementBytes(StorageType(kernel.dtype)) * (how->second > 1 ? 2 : 1);
         const double narrow = ElementBytes(kernel.dtype) * (kernel.dtype == DType::kFp8 ? 1 : 2);
-        KernelSpec quantize = CopyKernel("quantize", elements * wide, elements * narrow);
+        KernelSpec quantize = CopyKernel("quantize_operand", elements * wide, elements * narrow);
         quantize.dtype = StorageType(kernel.dtype);
         quantize.launches = std::max(how->second, 1) * kernel.launches;
         all.push_back(std::move(quantize));

@@ -171,7 +171,7 @@ def _run(arguments: list[str]) -> int:
         parser.print_help()
         return 0
     options.parser = parser
-    options.words = arguments
+    options.typed = arguments
     with stops_at_once():
         code: int = options.run(options)
     sys.stdout.flush()

@@ -313,7 +313,7 @@ def said_command(options: argparse.Namespace) -> str:
     """The command line, to be run again."""
     import shlex
 
-    return shlex.join(["plancast", *getattr(options, "words", ())])
+    return shlex.join(["plancast", *getattr(options, "typed", ())])
 
 
 def answer_page(

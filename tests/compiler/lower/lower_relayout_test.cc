@@ -186,7 +186,7 @@ TEST(LowerRelayoutTest, WhatIsQuantisedOnceIsSoWhereItComesFrom) {
   for (int t = 0; t < forward.size(); ++t) {
     if (forward.kind[t] != TaskKind::kKernel) continue;
     const KernelSpec& kernel = graph->kernels[forward.spec[t]];
-    if (kernel.label != "quantize" || kernel.read_bytes != 2 * kElements / 4) continue;
+    if (kernel.label != "quantize_operand" || kernel.read_bytes != 2 * kElements / 4) continue;
     EXPECT_EQ(kernel.write_bytes, 2 * side / 4);
     ++quantized;
   }

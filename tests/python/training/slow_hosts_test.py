@@ -64,13 +64,13 @@ def test_slow_hosts_nobody_can_mean(text: str, words: str):
 
 
 def test_shares_of_the_table_sum_to_one():
-    from plancast.report.training import _shares
+    from plancast.report.training import shares as shares_of
 
     run = pc.train(
         pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-h100", hosts=2), "tp=2,zero=1,mb=1",
         tokens="100B", batch=64, evaluate="100:1min", failures="llama3,spares=0",
         slow_hosts="host=100h,detect=2h",
     )  # fmt: skip
-    shares = _shares(run)
+    shares = shares_of(run)
     assert sum(share for _, share in shares) == pytest.approx(1.0, abs=1e-9)
     assert all(share > 0 for _, share in shares)

@@ -292,7 +292,7 @@ TEST(CallsTest, OperandsAreQuantisedOnceByKernelsOfTheirOwn) {
       ASSERT_EQ(kernels.size(), 2);
       const KernelSpec& quantize = kernels[0];
       const double elements = static_cast<double>(kernels[1].m * kernels[1].k);
-      EXPECT_EQ(quantize.label, "quantize");
+      EXPECT_EQ(quantize.label, "quantize_operand");
       EXPECT_EQ(quantize.launches, c.launches);
       EXPECT_DOUBLE_EQ(quantize.read_bytes, c.read * elements);
       EXPECT_DOUBLE_EQ(quantize.write_bytes, c.written * elements);
