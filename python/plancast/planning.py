@@ -17,8 +17,11 @@ from plancast.ranking import Ranking
 from plancast.session import Session
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from plancast.precision import Types
     from plancast.records import Records
+    from plancast.search.driver import Outcome
     from plancast.strategy import Strategy
 
 DEFAULT_PROFILE = "megatron-core"
@@ -127,6 +130,9 @@ def rank(
     progress: Callable[[int, int], object] | None = None,
     found: Callable[[str, float, float], object] | None = None,
     announce: Callable[[int, float], object] | None = None,
+    store: str | Path | None = None,
+    resume: bool = False,
+    ray: str | None = None,
     **types: Unpack[Types],
 ) -> Ranking:
     """Orders the plans of a space that fit by what they are predicted to take.
@@ -157,6 +163,10 @@ def rank(
         all that is left is at least (0: not known).
       announce: called once, after a sample of a large space, with the plans in all and about
         how many seconds they take.
+      store: a new file that keeps what is found of each plan (docs/planners.md).
+      resume: go on with the search whose store is there.
+      ray: the address of a Ray cluster to spread the search over; `local` starts one of
+        `workers` processes here (threads, where Ray is not installed).
       types: of what is stored and sent, as for `predict`.
 
     >>> ranking = rank(Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
@@ -173,26 +183,59 @@ def rank(
         raise InputError(f"`workers` is {workers}; give 1 to 1024 threads.")
     memo, wanted = _session(session, records), precision.asked(types)
     samples_per_step = arguments.batch(batch)
-    result = _core.rank(
-        model._core,
-        machine._core,
-        memo._core,
-        batch=samples_per_step or 0,
-        space=schedule_file.with_tables(arguments.word(space, "space")),
-        where=arguments.word(where, "where"),
-        objective=arguments.word(objective, "objective"),
-        top=top or 0,
-        dtype=arguments.dtype(dtype),
-        profile=arguments.word(profile, "profile"),
-        precision=wanted,
-        cuda_graphs=cuda_graphs,
-        workers=workers or 0,
-        exhaustive=exhaustive,
-        partial=partial,
-        progress=progress,
-        found=found,
-        announce=announce,
-    )
+    space = schedule_file.with_tables(arguments.word(space, "space"))
+    objective = arguments.word(objective, "objective")
+    result: _core.RankResult | Outcome
+    if store is None and ray is None and not resume:
+        result = _core.rank(
+            model._core,
+            machine._core,
+            memo._core,
+            batch=samples_per_step or 0,
+            space=space,
+            where=arguments.word(where, "where"),
+            objective=objective,
+            top=top or 0,
+            dtype=arguments.dtype(dtype),
+            profile=arguments.word(profile, "profile"),
+            precision=wanted,
+            cuda_graphs=cuda_graphs,
+            workers=workers or 0,
+            exhaustive=exhaustive,
+            partial=partial,
+            progress=progress,
+            found=found,
+            announce=announce,
+        )
+    else:
+        from plancast.search.driver import Callbacks
+        from plancast.search.job import SearchJob
+        from plancast.search.run import search
+
+        job = SearchJob(
+            model,
+            machine,
+            memo,
+            samples_per_step or 0,
+            objective,
+            arguments.dtype(dtype),
+            arguments.word(profile, "profile"),
+            wanted,
+            cuda_graphs,
+        )
+        result = search(
+            job,
+            space,
+            arguments.word(where, "where"),
+            top=top,
+            exhaustive=exhaustive,
+            partial=partial,
+            workers=workers,
+            store=store,
+            resume=resume,
+            ray=ray,
+            callbacks=Callbacks(progress, found, announce),
+        )
     # Plans are not to keep what the ranking remembered.
     fresh = memo.fresh()
 
