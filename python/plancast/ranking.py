@@ -42,9 +42,7 @@ class Figures(Protocol):
 class Ranking:
     """The result of `plancast.rank`: forecasts of the plans that fit, best first."""
 
-    def __init__(
-        self, core: Figures, plans: Sequence[Forecast], *, objective: str
-    ) -> None:
+    def __init__(self, core: Figures, plans: Sequence[Forecast], *, objective: str) -> None:
         self.objective = objective
         self._plans = list(plans)
         self._evaluated = core.evaluated

@@ -55,7 +55,24 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--out", metavar="FILE", help="write the plans as .csv or .parquet")
     parser.add_argument(
-        "--workers", type=opts.threads, metavar="N", help="threads (default: one per core)"
+        "--workers",
+        type=opts.threads,
+        metavar="N",
+        help="threads, or processes of --ray local (default: one per core)",
+    )
+    parser.add_argument(
+        "--store", metavar="FILE", help="keep what is found of each plan in this new file"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the search of --store, if it is there"
+    )
+    parser.add_argument(
+        "--export", metavar="FILE", help="write the rows of --store as .csv or .parquet"
+    )
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="spread the search over a Ray cluster: HOST:PORT, auto, or local to start one here",
     )
     opts.add_report(parser)
     opts.add_json(parser)
@@ -64,11 +81,14 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
+    from plancast import files
     from plancast.cli.progress import progress_bar
     from plancast.errors import InputError
     from plancast.planning import rank
     from plancast.ranking import Ranking
     from plancast.report.ranking import ranking_tables
+    from plancast.search.pools import has_ray
+    from plancast.search.store import SearchStore
 
     if options.batch is None:
         raise InputError(
@@ -76,6 +96,12 @@ def run(options: argparse.Namespace) -> int:
             "Add --batch N (samples per step)."
         )
     Ranking.check_path(options.out)
+    files.check_table(options.export)
+    for name in ("resume", "export"):
+        if getattr(options, name) and options.store is None:
+            raise InputError(f"--{name} is of a store; give --store FILE, too.")
+    if options.ray is not None and not has_ray(options.ray):
+        print("Ray is not installed; threads do the search", file=sys.stderr)
     opts.check_outputs(report=options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
     # Whoever wants all plans gets all; a table needs the best alone.
@@ -100,8 +126,15 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
             found=progress.found,
             announce=_announce,
+            store=options.store,
+            resume=options.resume,
+            ray=options.ray,
             **opts.types_of(options),
         )
+    if options.export is not None:
+        SearchStore(options.store).write(options.export)
+    if ranking.stopped and options.store is not None:
+        print(f"{options.store} keeps what was found; --resume goes on", file=sys.stderr)
     if ranking.stopped and not len(ranking):
         raise KeyboardInterrupt
     if options.out is not None:

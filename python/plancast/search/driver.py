@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from math import inf
@@ -133,7 +133,7 @@ class Search:
         while tried < len(order):
             self._left = bounds[order[tried]]
             most = self._values[top - 1] if len(self._values) >= top else inf
-            allowed = takewhile(lambda plan: bounds[plan] <= most, islice(order, tried, None))
+            allowed = _up_to(most, bounds, islice(order, tried, None))
             # Rounds are as large for any number of workers, so that the answer is the same.
             now = list(islice(allowed, _ROUND))
             if not now:
@@ -178,9 +178,7 @@ class Search:
         ticket, values = self._pool.finished()
         chunk = self._running.pop(ticket)
         self._flying.difference_update(chunk)
-        found = [
-            (plan, self.plans[plan], value) for plan, value in zip(chunk, values, strict=True)
-        ]
+        found = [(plan, self.plans[plan], value) for plan, value in zip(chunk, values, strict=True)]
         add = self._store.add_bounds if step == "bound" else self._store.add_values
         add(found)
         for plan, _, value in found:
@@ -211,9 +209,7 @@ class Search:
         if self._best is not None and self._callbacks.found is not None:
             self._callbacks.found(self.plans[self._best], self._value(self._best), self._left)
         if self._callbacks.progress is not None:
-            self._callbacks.progress(
-                len(self._decided) if done is None else done, len(self.plans)
-            )
+            self._callbacks.progress(len(self._decided) if done is None else done, len(self.plans))
 
     def _value(self, plan: int) -> float:
         value = self._known[plan].value
@@ -266,6 +262,11 @@ def alike_together(plans: Sequence[str]) -> list[int]:
         return pp, vpp, dp * mb, zero if dp > 1 else 0
 
     return sorted(range(len(plans)), key=key)
+
+
+def _up_to(most: float, bounds: Mapping[int, float], order: Iterable[int]) -> Iterator[int]:
+    """Plans by their bounds, until one is above `most`."""
+    return takewhile(lambda plan: bounds[plan] <= most, order)
 
 
 def _has_no_bound(known: Known) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import pickle
 import queue
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ Value = float | str  # of the objective, or why there is none
 LOCAL = "local"
 # Times that a chunk is run again whose worker, or its machine, went away.
 _RETRIES = 20
+_OBJECTS_BYTES = 100 << 20  # of a local cluster; near the least that Ray takes
 _TURN_S = 1.0  # between looks at whether Ctrl-C was pressed
 
 
@@ -95,7 +97,8 @@ class Cluster:
 
     def finished(self) -> tuple[object, list[Value]]:
         """Waits for any chunk."""
-        ray, done = self._ray, []
+        ray = self._ray
+        done: list[Any] = []
         while not done:
             done, self._running = ray.wait(self._running, timeout=_TURN_S)
         try:
@@ -167,10 +170,18 @@ def _connected(address: str, width: int) -> Iterator[Any]:
 
     ours = not ray.is_initialized()  # else the user's own, which stays
     if ours:
-        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         try:
             if address == LOCAL:
-                ray.init("local", num_cpus=width, include_dashboard=False, **quiet)
+                # Of a cluster of ours nobody is told.
+                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+                ray.init(
+                    "local",
+                    num_cpus=width,
+                    include_dashboard=False,
+                    object_store_memory=_OBJECTS_BYTES,
+                    **quiet,
+                )
             else:
                 ray.init(address, **quiet)
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
