@@ -19,7 +19,7 @@ from math import inf
 from plancast import _core
 from plancast.search.job import SearchJob
 from plancast.search.pools import Pool, Step, Threads, Value
-from plancast.search.store import Known, SearchStore
+from plancast.search.store import Known, WritableStore
 
 _ROUND = 16  # plans, as in planner/search/rank.cc
 _BOUNDS = 100  # plans of a chunk
@@ -64,7 +64,7 @@ class Search:
 
     def run(
         self,
-        store: SearchStore,
+        store: WritableStore,
         pool: Pool,
         *,
         top: int | None,

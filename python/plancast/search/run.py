@@ -9,7 +9,7 @@ from plancast.errors import InputError
 from plancast.search.driver import Callbacks, Outcome, Search
 from plancast.search.job import SearchJob
 from plancast.search.pools import pool
-from plancast.search.store import SearchStore
+from plancast.search.store import WritableStore
 
 
 def search(
@@ -30,7 +30,7 @@ def search(
     if resume and store is None:
         raise InputError("there is nothing to resume without a store; name its file.")
     wanted = Search(job, space, where)
-    kept = SearchStore.for_search(store, wanted.identity, resume=resume)
+    kept = WritableStore.for_search(store, wanted.identity, resume=resume)
     try:
         with pool(job, ray, workers or os.cpu_count() or 1) as workforce:
             return wanted.run(

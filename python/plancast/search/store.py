@@ -55,10 +55,76 @@ class SearchStore:
             self._base = sqlite3.connect(self._path, timeout=_WAIT_S)
             self._check()
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(self._path)
+
+    @property
+    def search(self) -> dict[str, str]:
+        """What the search is about."""
+        with self._worded():
+            said = self._base.execute("SELECT name, said FROM search ORDER BY name").fetchall()
+        return {name: text for name, text in said if name != "format"}
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows, in the order of the space."""
+        with self._worded():
+            rows = self._base.execute(f"SELECT {', '.join(_COLUMNS)} FROM plans ORDER BY plan")
+            return [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a data frame."""
+        import pandas as pd
+
+        return pd.DataFrame.from_records(self.records(), columns=_COLUMNS)
+
+    def write(self, path: str | Path) -> None:
+        """Writes the rows as `.csv`, `.csv.gz` or `.parquet`."""
+        files.write_table(path, _COLUMNS, self.records())
+
+    def close(self) -> None:
+        """Ends the use of the file, and tidies it up if nobody else has it open."""
+        self._base.close()
+
+    def __len__(self) -> int:
+        """Plans that were looked at."""
+        with self._worded():
+            return int(self._base.execute("SELECT count(*) FROM plans").fetchone()[0])
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"SearchStore({self._path!r})"
+
+    def _check(self) -> None:
+        tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('search', 'plans')"
+        said = None
+        if self._base.execute(tables).fetchone()[0] == 2:
+            said = self._base.execute("SELECT said FROM search WHERE name = 'format'").fetchone()
+        if said is None or said[0] != _FORMAT:
+            raise InputError(
+                f"`{self._path}` is no store of a search; give one that `plancast rank --store` "
+                "wrote, or a new name."
+            )
+
+    @contextmanager
+    def _worded(self) -> Iterator[None]:
+        """Says in words what keeps the store from being read or written."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise InputError(_words(self._path, error)) from None
+
+
+class WritableStore(SearchStore):
+    """The store of a search under way."""
+
     @classmethod
     def for_search(
         cls, path: str | Path | None, identity: Mapping[str, str], *, resume: bool
-    ) -> SearchStore:
+    ) -> WritableStore:
         """The store of a search, for writing: a new one, or with `resume` the one that is there.
 
         Without a path it is in memory.
@@ -92,18 +158,6 @@ class SearchStore:
             self._check_same(identity)
         return self
 
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return Path(self._path)
-
-    @property
-    def search(self) -> dict[str, str]:
-        """What the search is about."""
-        with self._worded():
-            said = self._base.execute("SELECT name, said FROM search ORDER BY name").fetchall()
-        return {name: text for name, text in said if name != "format"}
-
     def known(self) -> dict[int, Known]:
         """By number of the plan."""
         with self._worded():
@@ -127,53 +181,11 @@ class SearchStore:
             found,
         )
 
-    def records(self) -> list[dict[str, Any]]:
-        """The rows, in the order of the space."""
-        with self._worded():
-            rows = self._base.execute(f"SELECT {', '.join(_COLUMNS)} FROM plans ORDER BY plan")
-            return [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
-
-    def to_frame(self) -> pd.DataFrame:
-        """The rows as a data frame."""
-        import pandas as pd
-
-        return pd.DataFrame.from_records(self.records(), columns=_COLUMNS)
-
-    def write(self, path: str | Path) -> None:
-        """Writes the rows as `.csv`, `.csv.gz` or `.parquet`."""
-        files.write_table(path, _COLUMNS, self.records())
-
-    def close(self) -> None:
-        """Ends the use of the file, and tidies it up if nobody else has it open."""
-        self._base.close()
-
-    def __len__(self) -> int:
-        """Plans that were looked at."""
-        with self._worded():
-            return int(self._base.execute("SELECT count(*) FROM plans").fetchone()[0])
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __repr__(self) -> str:
-        return f"SearchStore({self._path!r})"
-
     def _begin(self, identity: Mapping[str, str]) -> None:
         for statement in _SCHEMA:
             self._base.execute(statement)
         said = {"format": _FORMAT, **identity}
         self._base.executemany("INSERT INTO search VALUES (?, ?)", said.items())
-
-    def _check(self) -> None:
-        tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('search', 'plans')"
-        said = None
-        if self._base.execute(tables).fetchone()[0] == 2:
-            said = self._base.execute("SELECT said FROM search WHERE name = 'format'").fetchone()
-        if said is None or said[0] != _FORMAT:
-            raise InputError(
-                f"`{self._path}` is no store of a search; give one that `plancast rank --store` "
-                "wrote, or a new name."
-            )
 
     def _check_same(self, identity: Mapping[str, str]) -> None:
         before = self.search
@@ -198,14 +210,6 @@ class SearchStore:
         self._base.execute("BEGIN IMMEDIATE")
         with self._base:
             yield
-
-    @contextmanager
-    def _worded(self) -> Iterator[None]:
-        """Says in words what keeps the store from being read or written."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise InputError(_words(self._path, error)) from None
 
 
 def _words(path: str, error: sqlite3.Error) -> str:

@@ -9,7 +9,8 @@ import signal
 
 import plancast as pc
 import pytest
-from plancast.search import SearchStore, pools
+from plancast.search import pools
+from plancast.search.store import WritableStore
 from searches import driver, kill_after, rows, said, search
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
@@ -39,14 +40,14 @@ def worker_pids(ray):
 def test_a_worker_killed_in_mid_search_loses_and_repeats_nothing(cluster, tmp_path, monkeypatch):
     ray = cluster[1]
     draw, killed, committed = random.Random(7), [], []
-    before = SearchStore._add
+    before = WritableStore._add
 
     def add(self, statement, found):
         found = list(found)
         committed.extend(plan for plan, *_ in found)
         before(self, statement, found)
 
-    monkeypatch.setattr(SearchStore, "_add", add)
+    monkeypatch.setattr(WritableStore, "_add", add)
     kill_at = draw.randrange(1, 60)
 
     def kill(done, total):
