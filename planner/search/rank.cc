@@ -234,17 +234,25 @@ class Ranking {
 
 }  // namespace
 
+absl::StatusOr<JobSpace> SpaceOf(const Job& job, const ModelGraph& graph, const Machine& machine,
+                                 const SearchSpace& space) {
+  const PlanContext context = ContextOf(graph, machine, job.global_batch);
+  const SearchBounds bounds{machine.gpus_per_domain(), job.profile.limits, job.profile.name,
+                            job.profile.data_parallel.overlap};
+  JobSpace result;
+  ASSIGN_OR_RETURN(result.enumeration, EnumeratePlans(space, context, bounds));
+  result.text = PrintSearchSpace(space, bounds, context.experts > 0, context.seq);
+  return result;
+}
+
 absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine, const Pricing& pricing,
                                 Session& session, const RankOptions& options) {
   const Clock::time_point begin = Clock::now();
   RETURN_IF_ERROR(CheckObjective(machine, options.objective));
   ASSIGN_OR_RETURN(const ModelGraph graph, job.model->Draw({}));
-  const PlanContext context = ContextOf(graph, machine, job.global_batch);
-  const SearchBounds bounds{machine.gpus_per_domain(), job.profile.limits, job.profile.name,
-                            job.profile.data_parallel.overlap};
-  ASSIGN_OR_RETURN(Enumeration enumeration, EnumeratePlans(options.space, context, bounds));
+  ASSIGN_OR_RETURN(JobSpace space, SpaceOf(job, graph, machine, options.space));
 
-  Ranking ranking(job, machine, pricing, session, options, enumeration.plans);
+  Ranking ranking(job, machine, pricing, session, options, space.enumeration.plans);
   // By runs of the user's own, what a plan takes is not a matter of its simulated time alone.
   const bool by_bounds = options.top > 0 && !options.exhaustive && pricing.learned() == nullptr;
   const bool finished =
@@ -252,8 +260,8 @@ absl::StatusOr<RankResult> Rank(const Job& job, const Machine& machine, const Pr
   if (!finished && !options.partial) return absl::CancelledError("the ranking was stopped");
 
   RankResult result;
-  result.space = PrintSearchSpace(options.space, bounds, context.experts > 0, context.seq);
-  result.excluded = std::move(enumeration.excluded);
+  result.space = std::move(space.text);
+  result.excluded = std::move(space.enumeration.excluded);
   ranking.Finish(finished, &result);
   if (finished && result.plans.empty() && result.excluded.count(std::string(kUnfit)) > 0) {
     ASSIGN_OR_RETURN(result.nearest,

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "cluster/machine.h"
 #include "compiler/session.h"
+#include "graph/model/model_graph.h"
 #include "planner/fit/nearest_plan.h"
 #include "planner/forecast/forecast.h"
 #include "planner/forecast/job.h"
@@ -61,6 +62,16 @@ struct RankResult {
   // Where no plan fits but some are simulated.
   std::optional<NearestPlan> nearest;
 };
+
+// The plans of a space for one job, and the canonical text of the space.
+struct JobSpace {
+  Enumeration enumeration;
+  std::string text;
+};
+
+// `graph`: the model of `job` as drawn with the default choices.
+absl::StatusOr<JobSpace> SpaceOf(const Job& job, const ModelGraph& graph, const Machine& machine,
+                                 const SearchSpace& space);
 
 // Predicts the plans of a space for `job` (whose strategy is replaced) and
 // orders them. Plans share `session` and run on several threads; the result

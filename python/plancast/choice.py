@@ -16,8 +16,8 @@ from plancast.forecast import Forecast
 from plancast.immutable import Immutable
 from plancast.machine import Machine
 from plancast.model import Model
+from plancast.plan_search import Search, software
 from plancast.planning import check_nouns
-from plancast.search import Search, software
 from plancast.session import Session
 from plancast.training.phases import usual_batch
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import os.path
 import stat
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
@@ -192,6 +193,36 @@ def write_set(outputs: Mapping[Path, str]) -> None:
     with writing(next(iter(outputs), "")), output.Outputs() as files:
         for path, text in outputs.items():
             files.write(path, encoded(path, text))
+
+
+def check_table(path: str | Path | None) -> None:
+    """Raises InputError where `write_table` could not write, before any work is done."""
+    check_writable(path, (".csv", ".csv.gz", ".parquet"))
+    if str(path).endswith(".parquet") and importlib.util.find_spec("pyarrow") is None:
+        raise InputError(
+            f"`{path}`: Parquet needs pyarrow. Run `pip install pyarrow`, or write `.csv`."
+        )
+
+
+def write_table(
+    path: str | Path, columns: Sequence[str], records: Sequence[Mapping[str, Any]]
+) -> None:
+    """Writes records as `.csv`, `.csv.gz` or `.parquet`."""
+    check_table(path)
+    if str(path).endswith(".parquet"):
+        import pandas as pd
+
+        table = io.BytesIO()
+        pd.DataFrame.from_records(records, columns=columns).to_parquet(table)
+        write_bytes(path, table.getvalue())
+        return
+    import csv
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    write_text(path, text.getvalue())
 
 
 def encoded(path: str | Path, text: str) -> bytes:

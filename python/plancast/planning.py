@@ -19,8 +19,11 @@ from plancast.session import Session
 from plancast.simplicity import simplest_of_ties
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from plancast.precision import Types
     from plancast.records import Records
+    from plancast.search.driver import Outcome
     from plancast.strategy import Strategy
 
 DEFAULT_PROFILE = "megatron-core"
@@ -129,6 +132,9 @@ def rank(
     progress: Progress = None,
     found: Callable[[str, float, float], object] | None = None,
     announce: Callable[[int, float], object] | None = None,
+    store: str | Path | None = None,
+    resume: bool = False,
+    ray: str | None = None,
     **types: Unpack[Types],
 ) -> Ranking:
     """Orders the plans of a space that fit by what they are predicted to take.
@@ -160,6 +166,10 @@ def rank(
         all that is left is at least (0: not known).
       announce: called once, after a sample of a large space, with the plans in all and about
         how many seconds they take.
+      store: a new file that keeps what is found of each plan (docs/planners.md).
+      resume: go on with the search whose store is there.
+      ray: the address of a Ray cluster to spread the search over; `local` starts one of
+        `workers` processes here (threads, where Ray is not installed).
       types: of what is stored and sent, as for `predict`.
 
     >>> ranking = rank(Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),
@@ -176,27 +186,63 @@ def rank(
         raise InputError(f"`workers` is {workers}; give 1 to 1024 threads.")
     memo, wanted = _session(session, records), precision.asked(types)
     samples_per_step = arguments.batch(batch)
+    space = schedule_file.with_tables(arguments.word(space, "space"))
+    where = arguments.word(where, "where")
+    objective = arguments.word(objective, "objective")
+    dtype, profile = arguments.dtype(dtype), arguments.word(profile, "profile")
+    result: _core.RankResult | Outcome
     with following(progress, "plans") as tell:
-        result = _core.rank(
-            model._core,
-            machine._core,
-            memo._core,
-            batch=samples_per_step or 0,
-            space=schedule_file.with_tables(arguments.word(space, "space")),
-            where=arguments.word(where, "where"),
-            objective=arguments.word(objective, "objective"),
-            top=top or 0,
-            dtype=arguments.dtype(dtype),
-            profile=arguments.word(profile, "profile"),
-            precision=wanted,
-            cuda_graphs=cuda_graphs,
-            workers=workers or 0,
-            exhaustive=exhaustive,
-            partial=partial,
-            progress=tell,
-            found=found or getattr(tell, "found", None),
-            announce=announce,
-        )
+        found = found or getattr(tell, "found", None)
+        if store is None and ray is None and not resume:
+            result = _core.rank(
+                model._core,
+                machine._core,
+                memo._core,
+                batch=samples_per_step or 0,
+                space=space,
+                where=where,
+                objective=objective,
+                top=top or 0,
+                dtype=dtype,
+                profile=profile,
+                precision=wanted,
+                cuda_graphs=cuda_graphs,
+                workers=workers or 0,
+                exhaustive=exhaustive,
+                partial=partial,
+                progress=tell,
+                found=found,
+                announce=announce,
+            )
+        else:
+            from plancast.search.driver import Callbacks
+            from plancast.search.job import SearchJob
+            from plancast.search.run import search
+
+            job = SearchJob(
+                model,
+                machine,
+                memo,
+                samples_per_step or 0,
+                objective,
+                dtype,
+                profile,
+                wanted,
+                cuda_graphs,
+            )
+            result = search(
+                job,
+                space,
+                where,
+                top=top,
+                exhaustive=exhaustive,
+                partial=partial,
+                workers=workers,
+                store=store,
+                resume=resume,
+                ray=ray,
+                callbacks=Callbacks(tell, found, announce),
+            )
     # Plans are not to keep what the ranking remembered.
     fresh = memo.fresh()
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from plancast import _core, files
+from plancast import files
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
@@ -24,13 +23,34 @@ if TYPE_CHECKING:
     from plancast.ties import Tie
 
 
+class Figures(Protocol):
+    """What a ranking says beside its plans, as `_core.RankResult` has it."""
+
+    @property
+    def evaluated(self) -> int: ...
+    @property
+    def bounded(self) -> int: ...
+    @property
+    def stopped(self) -> bool: ...
+    @property
+    def open(self) -> int: ...
+    @property
+    def bound(self) -> float: ...
+    @property
+    def excluded(self) -> dict[str, int]: ...
+    @property
+    def space(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def nearest(self) -> tuple[str, int, int, str] | None: ...
+
+
 @checked
 class Ranking:
     """The result of `plancast.rank`: forecasts of the plans that fit, best first."""
 
-    def __init__(
-        self, core: _core.RankResult, plans: Sequence[Forecast], *, objective: str
-    ) -> None:
+    def __init__(self, core: Figures, plans: Sequence[Forecast], *, objective: str) -> None:
         self.objective = objective
         self._plans = list(plans)
         self._evaluated = core.evaluated
@@ -214,29 +234,12 @@ class Ranking:
 
     def write(self, path: str | Path) -> None:
         """Writes all plans as `.csv`, `.csv.gz` or `.parquet`."""
-        import csv
-        import io
-
-        self.check_path(path)
-        if str(path).endswith(".parquet"):
-            table = io.BytesIO()
-            self.to_frame().to_parquet(table)
-            files.write_bytes(path, table.getvalue())
-            return
-        text = io.StringIO()
-        writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.records())
-        files.write_text(path, text.getvalue())
+        files.write_table(path, _COLUMNS, self.records())
 
     @staticmethod
     def check_path(path: str | Path | None) -> None:
         """Raises InputError where `write` could not write, before there is anything to lose."""
-        files.check_writable(path, (".csv", ".csv.gz", ".parquet"))
-        if str(path).endswith(".parquet") and importlib.util.find_spec("pyarrow") is None:
-            raise InputError(
-                f"`{path}`: Parquet needs pyarrow. Run `pip install pyarrow`, or write `.csv`."
-            )
+        files.check_table(path)
 
     def __rich__(self) -> RenderableType:
         from plancast.report.ranking import ranking_tables

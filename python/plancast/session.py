@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from plancast import _core, arguments
@@ -69,11 +71,29 @@ class Session:
         """An empty memo with the same records; what a copy or another process gets, too."""
         return _with(self._records, self._prior, self._learned)
 
+    def knowledge(self) -> str:
+        """What its prices go by beside the shipped models, with a digest; equal only of equals."""
+        said = [] if self._prior else ["no prior"]
+        if self._learned is not None:
+            said.append(f"learned {_digest([self._learned.fields()])}")
+        if self._records is not None:
+            _, (_, library, version) = self._records.__reduce__()
+            kept = self._records.select(library=library, version=version)
+            said.append(f"records {_digest(kept)}")
+        return ", ".join(said) or "shipped"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _with, (self._records, self._prior, self._learned)
 
     def __repr__(self) -> str:
         return f"Session(misses={self.misses})"
+
+
+def _digest(what: Iterable[object]) -> str:
+    digest = hashlib.sha256()
+    for each in what:
+        digest.update(repr(each).encode())
+    return digest.hexdigest()[:16]
 
 
 def _with(records: Records | None, prior: bool, learned: Learned | None) -> Session:

@@ -12,7 +12,7 @@ from plancast import alternatives, simplicity
 from plancast.causal import causal_mfu
 from plancast.cli.main import main
 from plancast.confidence import confidence
-from plancast.search import Search
+from plancast.plan_search import Search
 
 HOST = "dgx-h100:1"
 BATCH = ("--batch", "64")

@@ -42,6 +42,7 @@ PYBIND11_MODULE(_core, m) {
   plancast::BindRecords(m);
   plancast::BindSchedules(m);
   plancast::BindPredict(m);
+  plancast::BindSearch(m);
   plancast::BindExecutionGraph(m);
   plancast::BindJobs(m);
   plancast::BindCluster(m);

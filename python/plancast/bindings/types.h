@@ -79,6 +79,7 @@ void BindForecast(pybind11::module_& m);
 // Adds what a forecast says of memory to its class.
 void BindMemory(pybind11::class_<Forecast, std::shared_ptr<Forecast>>& forecast);
 void BindPredict(pybind11::module_& m);
+void BindSearch(pybind11::module_& m);
 void BindExecutionGraph(pybind11::module_& m);
 void BindJobs(pybind11::module_& m);
 void BindCluster(pybind11::module_& m);

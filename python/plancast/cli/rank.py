@@ -63,7 +63,24 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--out", metavar="FILE", help="write the plans as .csv or .parquet")
     parser.add_argument(
-        "--workers", type=opts.threads, metavar="N", help="threads (default: one per core)"
+        "--workers",
+        type=opts.threads,
+        metavar="N",
+        help="threads, or processes of --ray local (default: one per core)",
+    )
+    parser.add_argument(
+        "--store", metavar="FILE", help="keep what is found of each plan in this new file"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the search of --store, if it is there"
+    )
+    parser.add_argument(
+        "--export", metavar="FILE", help="write the rows of --store as .csv or .parquet"
+    )
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="spread the search over a Ray cluster: HOST:PORT, auto, or local to start one here",
     )
     opts.add_report(parser)
     opts.add_json(parser)
@@ -72,13 +89,16 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
+    from plancast import files
     from plancast.errors import InputError
     from plancast.frameworks import commands
+    from plancast.plan_search import wider
     from plancast.planning import rank
     from plancast.ranking import Ranking
     from plancast.report.page.rank import ranking_page
     from plancast.report.ranking import ranking_tables
-    from plancast.search import wider
+    from plancast.search.pools import has_ray
+    from plancast.search.store import SearchStore
 
     if options.batch is None:
         raise InputError(
@@ -86,6 +106,12 @@ def run(options: argparse.Namespace) -> int:
             "Add --batch N (samples per step)."
         )
     Ranking.check_path(options.out)
+    files.check_table(options.export)
+    for name in ("resume", "export"):
+        if getattr(options, name) and options.store is None:
+            raise InputError(f"--{name} is of a store; give --store FILE, too.")
+    if options.ray is not None and not has_ray(options.ray):
+        print("Ray is not installed; threads do the search", file=sys.stderr)
     opts.check_page(options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
     framework, profile = _software(options, model)
@@ -116,8 +142,15 @@ def run(options: argparse.Namespace) -> int:
             exhaustive=options.all,
             partial=True,
             announce=_announce,
+            store=options.store,
+            resume=options.resume,
+            ray=options.ray,
             **how,
         )
+    if options.export is not None:
+        SearchStore(options.store).write(options.export)
+    if ranking.stopped and options.store is not None:
+        print(f"{options.store} keeps what was found; --resume goes on", file=sys.stderr)
     if ranking.stopped and not len(ranking):
         raise KeyboardInterrupt
     if not len(ranking):
@@ -144,7 +177,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _software(options: argparse.Namespace, model: Any) -> tuple[str, str]:
     """The framework that plans are kept to, or none, and the software profile."""
-    from plancast.search import software
+    from plancast.plan_search import software
 
     profile = None if isinstance(options.profile, Default) else str(options.profile)
     if options.target is None and options.launch is None:
