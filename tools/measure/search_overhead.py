@@ -46,7 +46,8 @@ class Watch:
             grown = not more <= self.family
             self.family |= more
         for pid in self.family & now.keys():
-            self.seconds[pid], self.names[pid] = now[pid][1], now[pid][2]
+            self.seconds[pid] = now[pid][1]
+            self.names[pid] = now[pid][2] or self.names.get(pid, "")  # of a zombie there is none
 
     def run(self):
         while not self.over.wait(2):
