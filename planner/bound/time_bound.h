@@ -23,7 +23,7 @@ class TimeBound : public StageObserver {
   // All must outlive this.
   TimeBound(const SoftwareProfile& profile, const Machine& machine, const Pricing& pricing);
 
-  // Of the plan that FitCheck looked at last, picoseconds; 0: nothing is known.
+  // Of the last plan that FitCheck found to fit, picoseconds; 0: nothing is known.
   int64_t Picoseconds() const;
 
   void Begin(const ProgramPlan& plan) override;

@@ -42,10 +42,11 @@ struct Bounded {
 
 class TimeBoundTest : public testing::Test {
  protected:
-  // The bound of a plan and what it takes; nothing if the plan is refused.
+  // The bound of a plan and what it takes; nothing if the plan is refused or does not fit.
   static std::optional<Bounded> Of(const Case& c, FitCheck& check, TimeBound& bound,
                                    const ShortForm& plan, Session& session) {
-    if (!check.Verdict(plan, &bound).ok()) return std::nullopt;
+    const absl::StatusOr<FitVerdict> verdict = check.Verdict(plan, &bound);
+    if (!verdict.ok() || !verdict->fits) return std::nullopt;  // no bound of it is found
     Job job = c.job;
     job.strategy.plan() = plan;
     const absl::StatusOr<Forecast> forecast = Predict(job, c.machine, Costs(), session, {});
