@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 
@@ -88,7 +89,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     if options.report is not None:
         files.write_text(options.report, report.markdown(scores, options.seed))
     if options.json:
-        opts.print_json(evaluate.as_json(scores))
+        answers.print_json(evaluate.as_json(scores))
     else:
         print(report.text(scores))
     return 0
@@ -106,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.kernels is None and options.collectives is None:
         raise InputError("nothing to fit: give --kernels DIR, --collectives DIR or both.")
-    opts.check_outputs(options.report)
+    answers.check_outputs(options.report)
     if options.evaluate:
         if options.kernels is None:
             raise InputError("only kernels are evaluated: give --kernels DIR.")
@@ -146,7 +147,7 @@ def run(options: argparse.Namespace) -> int:
     files.write_set(texts)
     written = [str(path) for path in texts]
     if options.json:
-        opts.print_json({"written": written})
+        answers.print_json({"written": written})
     else:
         print(f"wrote {len(written)} files to {out}")
     return 0

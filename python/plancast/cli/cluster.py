@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ def _run(options: argparse.Namespace) -> int:
     from plancast.report.cluster import change_table
     from plancast.report.page.cluster import cluster_page
 
-    opts.check_outputs(options.trace)
-    opts.check_page(options.report)
+    answers.check_outputs(options.trace)
+    answers.check_page(options.report)
     fabric = None
     if is_folder(options.jobs):
         if options.cluster is not None:
@@ -97,7 +98,7 @@ def _run(options: argparse.Namespace) -> int:
         outcome.write_trace(options.trace)
     tables = Group(outcome, "", change_table(changes)) if changes else outcome
     fields = outcome.to_dict
-    opts.answer_page(
+    answers.answer_page(
         options,
         lambda command: cluster_page(outcome, f"Jobs of {options.jobs}", command, changes),
         tables,

@@ -7,6 +7,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.errors import InputError
 
@@ -108,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
 
         write_chart(options.plot, table, comparison)
     if options.json:
-        opts.print_json(_document(table, comparison))
+        answers.print_json(_document(table, comparison))
         return 0
     _print_table(table)
     if comparison is not None and log is not None:
@@ -214,7 +215,7 @@ def _print_table(table: CollectiveTable) -> None:
             str(row.channels),
             "" if row.nccl_us is None else _microseconds(row.nccl_us),
         )
-    opts.print_rich(shown)
+    answers.print_rich(shown)
 
 
 def _print_comparison(comparison: Comparison, name: str, log: TestLog) -> None:
@@ -231,7 +232,7 @@ def _print_comparison(comparison: Comparison, name: str, log: TestLog) -> None:
             f"{100 * row.error:+.1f} %",
             f"{100 * after.error:+.1f} %",
         )
-    opts.print_rich("", shown)
+    answers.print_rich("", shown)
     print(_summary("as forecast", comparison))
     print(
         _summary(f"with a launch of {comparison.launch_us:.1f} us, from the smallest", launched)

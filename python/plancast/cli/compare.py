@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.cli.launch_options import open_strategy, settings
 
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.planning import predict
     from plancast.report.page.compare import comparison_page
 
-    opts.check_page(options.report)
+    answers.check_page(options.report)
     model, session = opts.load_model(options), opts.load_session(options)
     machines = [opts.load_machine(text, options) for text in options.cluster]
     comparison = compare(
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
             ]
         )
     )
-    opts.answer_page(
+    answers.answer_page(
         options,
         lambda command: comparison_page(comparison, command),
         comparison,

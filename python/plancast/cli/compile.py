@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 PASSES = ("bind", "differentiate", "partition", "relayout", "synchronise", "schedule", "lower")
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     )
     chosen = {name: text for name, text in texts.items() if name in wanted}
     if options.json:
-        opts.print_json(chosen)
+        answers.print_json(chosen)
         return 0
     for name, text in chosen.items():
         if len(chosen) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 _BROKEN = 1
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     found = findings()
     well = all(finding.well for finding in found)
     if options.json:
-        opts.print_json({"well": well, "findings": [finding.to_dict() for finding in found]})
+        answers.print_json({"well": well, "findings": [finding.to_dict() for finding in found]})
         return 0 if well else _BROKEN
     from rich.text import Text
 
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     for finding in found:
         word = Text("ok", style="green") if finding.well else Text("broken", style="bold red")
         table.row(word, finding.what, finding.found)
-    opts.print_rich(table)
+    answers.print_rich(table)
     broken = [finding.what for finding in found if not finding.well]
-    opts.print_rich(f"broken: {', '.join(broken)}" if broken else "all is well")
+    answers.print_rich(f"broken: {', '.join(broken)}" if broken else "all is well")
     return 0 if well else _BROKEN

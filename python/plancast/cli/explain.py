@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.cli.launch_options import open_strategy, settings
 
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.planning import predict
     from plancast.report.html import write_report
 
-    opts.check_outputs(report=options.report)
+    answers.check_outputs(report=options.report)
     files.check_writable(options.svg, (".svg",))
     compared = options.versus is not None or options.versus_cluster is not None
     if options.svg is not None and not compared:
@@ -80,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     if options.report is not None:
         write_report(options.report, f"Why: {model.name}", answer, pictures)
     if options.json:
-        opts.print_json(answer.to_dict())
+        answers.print_json(answer.to_dict())
     else:
-        opts.print_rich(answer)
+        answers.print_rich(answer)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 _KNOBS = (
@@ -89,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
     from plancast.gradient_traffic.forecast import gradients
     from plancast.report.gradients import gradient_tables
 
-    opts.check_outputs(options.svg, report=options.report)
+    answers.check_outputs(options.svg, report=options.report)
     model = opts.load_model(options)
     machine = opts.load_machine(options.cluster, options)
     job: dict[str, Any] = {
@@ -120,5 +121,5 @@ def _run(options: argparse.Namespace) -> int:
         return {**found.to_dict(), **against}
 
     title = f"{model.name}: when gradients are sent"
-    opts.answer(options, title, gradient_tables(found, other), fields)
+    answers.answer(options, title, gradient_tables(found, other), fields)
     return 0

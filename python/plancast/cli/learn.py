@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.errors import InputError
 
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.learned import Learned
     from plancast.learning import learn
 
-    opts.check_outputs(options.out)
+    answers.check_outputs(options.out)
     parts = [Learned.read(path) for path in options.merge]
     if options.rows:
         parts.append(learn(options.rows))
@@ -68,9 +69,9 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         learned.write(options.out)
     if options.json:
-        opts.print_json(learned.summary())
+        answers.print_json(learned.summary())
     else:
-        opts.print_rich(learned)
+        answers.print_rich(learned)
     return 0
 
 

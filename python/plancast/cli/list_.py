@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 
@@ -34,9 +35,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     facts = list(shipped.all_facts(kind, names))
     if options.json:
-        opts.print_json(facts)
+        answers.print_json(facts)
         return 0
     from plancast.report.shipped import listing
 
-    opts.print_rich(listing(kind, facts))
+    answers.print_rich(listing(kind, facts))
     return 0

@@ -6,11 +6,10 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plancast import arguments
-from plancast.cli import sizes
+from plancast.cli import answers, sizes
 from plancast.cli.launch_options import Default, add_from, open_strategy, settings
 from plancast.errors import InputError
 
@@ -21,12 +20,8 @@ if TYPE_CHECKING:
     from plancast.session import Session
     from plancast.strategy import Strategy
 
-# The exit code where the answer is that nothing fits, or does what is asked.
-NOTHING_FITS = 3
 _LARGEST = 1_000_000_000
 _MOST_THREADS = 1024
-# Columns of output that nobody looks at.
-_UNBOUNDED = 100_000
 
 
 def positive(text: str) -> int:
@@ -291,66 +286,6 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", metavar="FILE.html", help="write the answer as one HTML page")
 
 
-def check_outputs(*paths: str | None, report: str | None = None) -> None:
-    """Raises InputError for files that cannot be written, before any work is done."""
-    from plancast.files import check_writable
-
-    for path in paths:
-        check_writable(path)
-    check_writable(report, (".html", ".htm"))
-
-
-def check_page(report: str | None) -> None:
-    """Raises InputError where a page that draws cannot be written."""
-    from plancast.report.page.frame import check_library
-
-    check_outputs(report=report)
-    if report is not None:
-        check_library()
-
-
-def said_command(options: argparse.Namespace) -> str:
-    """The command line, to be run again."""
-    import shlex
-
-    return shlex.join(["plancast", *getattr(options, "typed", ())])
-
-
-def answer_page(
-    options: argparse.Namespace,
-    page: Callable[[str], Any],
-    shown: Any,
-    fields: Callable[[], Any],
-) -> None:
-    """As `answer`, where the report is a page that draws: `page` makes it of the command."""
-    if options.report is not None:
-        from plancast.report.page.frame import write_page
-
-        write_page(options.report, page(said_command(options)))
-    if options.json:
-        print_json(fields())
-    else:
-        print_rich(shown)
-
-
-def write_report(options: argparse.Namespace, title: str, renderable: Any) -> None:
-    """Writes the page that --report asks for."""
-    if options.report is None:
-        return
-    from plancast.report.html import write_report as write
-
-    write(options.report, title, renderable)
-
-
-def answer(options: argparse.Namespace, title: str, shown: Any, fields: Callable[[], Any]) -> None:
-    """The report that --report asks for, then `fields()` as JSON with --json, else `shown`."""
-    write_report(options, title, shown)
-    if options.json:
-        print_json(fields())
-    else:
-        print_rich(shown)
-
-
 def load_model(options: argparse.Namespace) -> Model:
     """The model that -m, --seq, --image and, where a command has it, --documents name."""
     from plancast.model import Model
@@ -365,7 +300,7 @@ def load_model(options: argparse.Namespace) -> Model:
     _settle_batch(options, model)
     if model.name != options.model and "/" in options.model and not os.path.exists(options.model):
         length = f", {model.seq:,} tokens a sequence" if model.seq > 0 else ""
-        remark(options, f"note: `{options.model}` has the sizes of `{model.name}`{length}")
+        answers.remark(options, f"note: `{options.model}` has the sizes of `{model.name}`{length}")
     return model
 
 
@@ -377,12 +312,7 @@ def _settle_batch(options: argparse.Namespace, model: Model) -> None:
     options.batch_said = said
     options.batch, text = sizes.samples(said, model)
     if text:
-        remark(options, f"note: {text}")
-
-
-def remark(options: argparse.Namespace, text: str) -> None:
-    """What is told behind the result, once."""
-    options.remarks = [*dict.fromkeys([*getattr(options, "remarks", []), text])]
+        answers.remark(options, f"note: {text}")
 
 
 def load_machine(text: str, options: argparse.Namespace) -> Machine:
@@ -408,27 +338,3 @@ def load_plan(options: argparse.Namespace) -> tuple[Model, Machine, Strategy]:
             options.seq = launch.seq
             model = load_model(options)
     return model, machine, strategy
-
-
-def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """One JSON document on stdout."""
-    import json
-
-    from plancast.textual import escaped
-
-    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
-    # What a terminal would obey, as JSON writes it: outside strings there is none.
-    print(escaped(text, lambda character: f"\\u{ord(character):04x}"))
-
-
-def print_rich(*renderables: Any) -> None:
-    """Tables on stdout, as wide as the terminal or $COLUMNS; in a pipe, as they are."""
-    from plancast.report.terminal import Terminal
-
-    said = os.environ.get("COLUMNS", "")
-    width = int(said) if said.isdecimal() and 0 < int(said) < _UNBOUNDED else None
-    if width is None and not sys.stdout.isatty():
-        width = _UNBOUNDED
-    console = Terminal(width=width, soft_wrap=False, file=getattr(sys.stdout, "plain", sys.stdout))
-    for renderable in renderables:
-        console.print(renderable, crop=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers, plan_question
 from plancast.cli import options as opts
-from plancast.cli import plan_question
 
 if TYPE_CHECKING:
     from plancast.machine import Machine
@@ -118,11 +118,11 @@ def _run_method(options: argparse.Namespace) -> int:
     if options.out is not None:
         files.write_text(options.out, str(plan))
     if options.json:
-        opts.print_json(plan.to_dict())
+        answers.print_json(plan.to_dict())
     else:
         print("\n".join(f"# {line}" for line in _facts(plan)))
         print(str(plan), end="")
-    return 0 if plan.forecast is None or plan.forecast.fits else opts.NOTHING_FITS
+    return 0 if plan.forecast is None or plan.forecast.fits else answers.NOTHING_FITS
 
 
 def _check_for_method(options: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.cli.launch_options import Default
 from plancast.errors import InputError
@@ -83,7 +84,7 @@ def take_nouns(options: argparse.Namespace) -> None:
         )
     if options.cluster in Machine.presets():
         options.cluster = f"{options.cluster}:1"
-        opts.remark(options, f"note: no number of hosts is given: `{options.cluster}`")
+        answers.remark(options, f"note: no number of hosts is given: `{options.cluster}`")
 
 
 def own(options: argparse.Namespace) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.frameworks import commands
     from plancast.frameworks.formats import framework_name
 
-    opts.check_outputs(report=options.report)
+    answers.check_outputs(report=options.report)
     files.check_writable(options.out, (".yaml", ".yml"))
     if options.target is not None:
         framework_name(options.target)
@@ -144,5 +145,5 @@ def run(options: argparse.Namespace) -> int:
         from plancast.strategy import Strategy
 
         files.write_text(options.out, Strategy.parse(best.strategy).to_yaml())
-    opts.answer(options, f"The plan for {model.name} on {machine}", choice, choice.to_dict)
-    return opts.NOTHING_FITS if best is None else 0
+    answers.answer(options, f"The plan for {model.name} on {machine}", choice, choice.to_dict)
+    return answers.NOTHING_FITS if best is None else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 if TYPE_CHECKING:
@@ -100,14 +101,16 @@ def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.files import check_writable
 
-    opts.check_page(options.report)
+    answers.check_page(options.report)
     check_writable(options.trace, (".json", ".json.gz"))
     check_writable(options.memory_svg, (".svg",))
     if options.strategy is None:
         choice = _choice(options)
         if choice.best is None:
-            opts.answer(options, f"{choice.model.name} on {choice.machine}", choice, choice.to_dict)
-            return opts.NOTHING_FITS
+            answers.answer(
+                options, f"{choice.model.name} on {choice.machine}", choice, choice.to_dict
+            )
+            return answers.NOTHING_FITS
     model, machine, strategy = opts.load_plan(options)
     plan: dict[str, Any] = {
         "strategy": strategy,
@@ -123,21 +126,21 @@ def run(options: argparse.Namespace) -> int:
         forecast.to_perfetto(options.trace)
     _write_report(options, forecast)
     _write_picture(options, forecast)
-    answers = _answers(options, model, machine, plan, forecast)
+    asked = _answers(options, model, machine, plan, forecast)
     if options.json:
-        extra = {name: answer.to_dict() for name, answer in answers.items()}
-        opts.print_json({**forecast.to_dict(), **extra, **_memory(options, forecast)})
+        extra = {name: answer.to_dict() for name, answer in asked.items()}
+        answers.print_json({**forecast.to_dict(), **extra, **_memory(options, forecast)})
     else:
-        opts.print_rich(forecast)
+        answers.print_rich(forecast)
         if options.memory_timeline:
             from plancast.report.memory import memory_story
 
-            opts.print_rich("", memory_story(forecast.memory))
+            answers.print_rich("", memory_story(forecast.memory))
         if forecast.distribution is not None:
-            opts.print_rich(f"random iterations: {forecast.distribution}")
-        for answer in answers.values():
-            opts.print_rich(answer if hasattr(answer, "__rich__") else f"what if {answer}")
-    return opts.NOTHING_FITS if options.require_fit and not forecast.fits else 0
+            answers.print_rich(f"random iterations: {forecast.distribution}")
+        for answer in asked.values():
+            answers.print_rich(answer if hasattr(answer, "__rich__") else f"what if {answer}")
+    return answers.NOTHING_FITS if options.require_fit and not forecast.fits else 0
 
 
 def _choice(options: argparse.Namespace) -> Choice:
@@ -149,9 +152,9 @@ def _choice(options: argparse.Namespace) -> Choice:
     if choice.best is not None:
         options.strategy, options.batch = choice.best.strategy, choice.batch
         options.batch_said, options.profile = choice.batch, choice.best.profile
-        opts.remark(options, "note: without -s it is the plan that `plancast plan` chooses")
+        answers.remark(options, "note: without -s it is the plan that `plancast plan` chooses")
         for text in choice.said:
-            opts.remark(options, f"note: {text}")
+            answers.remark(options, f"note: {text}")
     return choice
 
 
@@ -187,12 +190,12 @@ def _answers(
     from plancast.changes import WhatIf, sensitivities
     from plancast.planning import predict
 
-    answers: dict[str, WhatIf | Sensitivities] = {}
+    asked: dict[str, WhatIf | Sensitivities] = {}
     if options.what_if:
-        answers["what_if"] = WhatIf(options.what_if, predict(model, machine, **plan), forecast)
+        asked["what_if"] = WhatIf(options.what_if, predict(model, machine, **plan), forecast)
     if options.sensitivities:
-        answers["sensitivities"] = sensitivities(model, machine, **plan)
-    return answers
+        asked["sensitivities"] = sensitivities(model, machine, **plan)
+    return asked
 
 
 def _memory(options: argparse.Namespace, forecast: Forecast) -> dict[str, Any]:
@@ -214,7 +217,7 @@ def _write_report(options: argparse.Namespace, forecast: Forecast) -> None:
     from plancast.report.page.frame import write_page
     from plancast.report.page.predict import forecast_page
 
-    write_page(options.report, forecast_page(forecast, opts.said_command(options)))
+    write_page(options.report, forecast_page(forecast, answers.said_command(options)))
 
 
 def _write_picture(options: argparse.Namespace, forecast: Forecast) -> None:

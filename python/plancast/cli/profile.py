@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers, sizes
 from plancast.cli import options as opts
-from plancast.cli import sizes
 
 if TYPE_CHECKING:
     from plancast.profiling.backend import Backend
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         mine = records.select(gpu=backend.gpu, library=backend.library, version=backend.version)
         written = [str(path) for path in write_tables(mine, Path(options.csv))]
     if options.json:
-        opts.print_json(
+        answers.print_json(
             {
                 "gpu": backend.gpu,
                 "library": backend.library,
@@ -127,7 +127,7 @@ def _backend(options: argparse.Namespace) -> Backend:
 
 def _list(options: argparse.Namespace, kernels: list[Kernel]) -> int:
     if options.json:
-        opts.print_json([dict(zip(_FIELDS, kernel.key, strict=True)) for kernel in kernels])
+        answers.print_json([dict(zip(_FIELDS, kernel.key, strict=True)) for kernel in kernels])
         return 0
     for kernel in kernels:
         print(kernel)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from plancast.cli import interrupt
+from plancast.cli import answers, interrupt
 from plancast.cli import options as opts
 from plancast.cli.launch_options import Default
 from plancast.cli.plan_question import add_framework
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
             raise InputError(f"--{name} is of a store; give --store FILE, too.")
     if options.ray is not None and not has_ray(options.ray):
         print("Ray is not installed; threads do the search", file=sys.stderr)
-    opts.check_page(options.report)
+    answers.check_page(options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
     framework, profile = _software(options, model)
     if options.launch is not None:
@@ -161,10 +161,10 @@ def run(options: argparse.Namespace) -> int:
         ranking = ranking.pareto(options.top)
     if options.launch is not None and len(ranking):
         file = commands.write(framework, options.launch, ranking[0].launch_config(framework))
-        opts.remark(options, f"wrote {file} of the best plan")
+        answers.remark(options, f"wrote {file} of the best plan")
     if options.out is not None:
         ranking.write(options.out)
-    opts.answer_page(
+    answers.answer_page(
         options,
         lambda command: ranking_page(ranking, command),
         ranking_tables(ranking, top=options.top or _LISTED),
@@ -172,7 +172,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if ranking.stopped:
         return interrupt.status_of(KeyboardInterrupt())
-    return 0 if len(ranking) else opts.NOTHING_FITS
+    return 0 if len(ranking) else answers.NOTHING_FITS
 
 
 def _software(options: argparse.Namespace, model: Any) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 
@@ -53,7 +54,7 @@ def _ingest(options: argparse.Namespace) -> int:
             total += records.ingest(file, date=options.date, progress=progress)
     if options.json:
         fields = {"rows": total.rows, "added": total.added, "known": total.known}
-        opts.print_json({**fields, "unusable": dict(total.unusable), "kernels": len(records)})
+        answers.print_json({**fields, "unusable": dict(total.unusable), "kernels": len(records)})
         return 0
     print(
         f"{options.out}: {total.added:,} of {total.rows:,} rows added, {total.known:,} were there; "
@@ -70,7 +71,7 @@ def _show(options: argparse.Namespace) -> int:
     records = Records(options.store, create=False)
     rows = records.summary()
     if options.json:
-        opts.print_json({"kernels": len(records), "records": rows})
+        answers.print_json({"kernels": len(records), "records": rows})
         return 0
     from plancast.accuracy.report.fitted_table import FittedTable
 
@@ -81,5 +82,5 @@ def _show(options: argparse.Namespace) -> int:
     for row in rows:
         numbers = (f"{row['kernels']:,}", f"{row['samples']:,}")
         table.row(str(row["gpu"]), str(row["op"]), str(row["source"]), *numbers)
-    opts.print_rich(table)
+    answers.print_rich(table)
     return 0

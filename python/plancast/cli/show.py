@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 
@@ -27,11 +28,11 @@ def run(options: argparse.Namespace) -> int:
 
     found = shipped.kinds_of(options.name)
     if options.json:
-        opts.print_json([{"kind": kind, **_fields(kind, name)} for kind, name in found])
+        answers.print_json([{"kind": kind, **_fields(kind, name)} for kind, name in found])
         return 0
     from plancast.report.shipped import story
 
-    opts.print_rich(*(story(kind, name) for kind, name in found))
+    answers.print_rich(*(story(kind, name) for kind, name in found))
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.cli.train import add_amounts, add_prices, add_reliability
 
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.cli.progress import progress_bar
     from plancast.training.sizing import size
 
-    opts.check_outputs(report=options.report)
+    answers.check_outputs(report=options.report)
     model = opts.load_model(options)
     with progress_bar("machines") as progress:
         sizing = size(
@@ -92,5 +93,5 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
             **opts.types_of(options),
         )
-    opts.answer(options, f"Machines for {model.name}", sizing, sizing.to_dict)
-    return 0 if sizing.best is not None else opts.NOTHING_FITS
+    answers.answer(options, f"Machines for {model.name}", sizing, sizing.to_dict)
+    return 0 if sizing.best is not None else answers.NOTHING_FITS

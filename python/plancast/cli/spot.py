@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.cli.train import add_amounts
 
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.training.availability import Availability
     from plancast.training.spot import spot
 
-    opts.check_outputs(report=options.report)
+    answers.check_outputs(report=options.report)
     trace = Availability.from_file(options.availability)
     model = opts.load_model(options)
     # How many hosts there are is in the trace.
@@ -89,5 +90,7 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
             **opts.types_of(options),
         )
-    opts.answer(options, f"{model.name} on hosts of {options.availability}", result, result.to_dict)
+    answers.answer(
+        options, f"{model.name} on hosts of {options.availability}", result, result.to_dict
+    )
     return 0

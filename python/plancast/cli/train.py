@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers, sizes
 from plancast.cli import options as opts
-from plancast.cli import sizes
 from plancast.cli.launch_options import add_from, open_strategy
 from plancast.errors import InputError
 
@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.training.phases import Phase
     from plancast.training.run import train
 
-    opts.check_page(options.report)
+    answers.check_page(options.report)
     check_writable(options.svg, (".svg",))
     phases = [Phase.parse(text) for text in options.phase or ()]
     strategy: Any = options.strategy
@@ -173,10 +173,10 @@ def run(options: argparse.Namespace) -> int:
         )
     _write_pictures(options, f"{model.name} on {machine}", result)
     if options.json:
-        opts.print_json(result.to_dict())
+        answers.print_json(result.to_dict())
     else:
-        opts.print_rich(result)
-    return opts.NOTHING_FITS if options.require_fit and not result.fits else 0
+        answers.print_rich(result)
+    return answers.NOTHING_FITS if options.require_fit and not result.fits else 0
 
 
 def _write_pictures(options: argparse.Namespace, title: str, result: Any) -> None:
@@ -190,7 +190,7 @@ def _write_pictures(options: argparse.Namespace, title: str, result: Any) -> Non
 
     found = result.reliability
     if options.report is not None:
-        write_page(options.report, run_page(result, opts.said_command(options)))
+        write_page(options.report, run_page(result, answers.said_command(options)))
     if options.svg is not None:
         if found is None:
             raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.errors import InputError
 
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     from plancast.cli.progress import progress_bar
     from plancast.files import check_writable
 
-    opts.check_outputs(options.fit_uncertainty)
+    answers.check_outputs(options.fit_uncertainty)
     check_writable(options.report, (".html", ".htm", ".md"))
     if options.template is not None and options.report is None:
         raise InputError("`--template` is the text of a report. Say where: `--report FILE.md`.")
@@ -97,9 +98,9 @@ def run(options: argparse.Namespace) -> int:
     if options.report is not None:
         _write_report(options, scoreboard)
     if options.json:
-        opts.print_json(scoreboard.to_dict())
+        answers.print_json(scoreboard.to_dict())
     else:
-        opts.print_rich(scoreboard)
+        answers.print_rich(scoreboard)
     return 0
 
 

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.errors import InputError
 
@@ -59,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
         raise InputError(f"there is no folder `{prefix.parent}` for the traces; make it first.")
     written = _write_plan(options, prefix) if all(plan) else _write_collective(options, prefix)
     if options.json:
-        opts.print_json(written)
+        answers.print_json(written)
         return 0
     print(f"wrote {written['ranks']} traces, {prefix}.0.et ...")
     if written["groups"]:

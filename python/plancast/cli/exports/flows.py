@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -57,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
     from plancast.errors import InputError
     from plancast.machine import Machine
 
-    opts.check_outputs(options.out)
+    answers.check_outputs(options.out)
     if options.cluster is not None and options.topology is not None:
         raise InputError("flows run on -c MACHINE or on --topology; give one of them.")
     machine: Any = None
@@ -77,7 +78,7 @@ def _run(options: argparse.Namespace) -> int:
         root=options.root,
     )
     if options.json:
-        opts.print_json([flow._asdict() for flow in found])
+        answers.print_json([flow._asdict() for flow in found])
         return 0
     text = to_csv(found)
     if options.out is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.cli.launch_options import Default
 from plancast.errors import InputError
@@ -41,7 +42,7 @@ def _run(options: argparse.Namespace) -> int:
     from plancast import files
     from plancast.planning import predict
 
-    opts.check_outputs(options.out)
+    answers.check_outputs(options.out)
     model, machine, strategy = opts.load_plan(options)
     run: dict[str, Any] = {
         "batch": options.batch,
@@ -65,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
             **run,
         )
     if options.json:
-        opts.print_json({"framework": options.target, "text": text, "out": options.out})
+        answers.print_json({"framework": options.target, "text": text, "out": options.out})
     if options.out is not None:
         files.write_text(options.out, text)
         if not options.json:

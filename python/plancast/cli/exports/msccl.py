@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def add_parser(formats: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from plancast.errors import InputError
 
-    opts.check_outputs(options.out)
+    answers.check_outputs(options.out)
     given = [options.op, options.synthesize, options.source]
     if sum(one is not None for one in given) != 1:
         raise InputError("give one of --op, --synthesize and --from: one algorithm is written.")
@@ -114,7 +115,7 @@ def _search(options: argparse.Namespace) -> int:
         _write(options, found.algorithm, {**_facts(found.algorithm), **_point(found)})
         return 0
     if options.json:
-        opts.print_json(_point(found))
+        answers.print_json(_point(found))
         return 0
     wanted = (
         f"{options.synthesize} of {found.steps} steps, {found.rounds} rounds and {found.chunks} "
@@ -135,7 +136,7 @@ def _front(options: argparse.Namespace) -> int:
     )
     if options.json:
         bound = front.least_rounds_per_chunk
-        opts.print_json(
+        answers.print_json(
             {
                 "op": options.synthesize,
                 "topology": options.topology,
@@ -167,7 +168,7 @@ def _print_front(options: argparse.Namespace, front: ParetoFront) -> None:
         proof = f" (by {p.proof})" if p.proof else ""
         numbers = (p.steps, p.rounds, p.chunks, f"{p.rounds / p.chunks:.4g}", f"{p.conflicts:,}")
         table.row(*(str(n) for n in numbers), p.answer + proof)
-    opts.print_rich(table)
+    answers.print_rich(table)
     if not front.complete:
         print("The bound was not met; more steps (--steps) may need fewer rounds.")
 
@@ -203,7 +204,9 @@ def _write(options: argparse.Namespace, algorithm: Algorithm, facts: dict[str, A
     if options.out is not None:
         files.write_text(options.out, text)
     if options.json:
-        opts.print_json({**facts, "file": options.out} if options.out else {**facts, "xml": text})
+        answers.print_json(
+            {**facts, "file": options.out} if options.out else {**facts, "xml": text}
+        )
     elif options.out is not None:
         print(
             f"{options.out}: {algorithm.op} of {algorithm.gpus} GPUs, {algorithm.chunks} chunks, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 
@@ -29,7 +30,7 @@ def _run(options: argparse.Namespace) -> int:
     from plancast import files
     from plancast.communication.simai_plan import simai_workload
 
-    opts.check_outputs(options.out)
+    answers.check_outputs(options.out)
     model, machine, strategy = opts.load_plan(options)
     workload = simai_workload(
         model,
@@ -42,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
     text = workload.to_text()
     if options.json:
         fields = {"gpus": workload.gpus, "layers": len(workload.layers), "out": options.out}
-        opts.print_json({**fields, "totals": workload.totals(), "text": text})
+        answers.print_json({**fields, "totals": workload.totals(), "text": text})
     if options.out is not None:
         files.write_text(options.out, text)
         if not options.json:

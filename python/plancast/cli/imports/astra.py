@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 
@@ -41,7 +42,7 @@ def _run(options: argparse.Namespace) -> int:
     known = [row for row in rows if row["equal"] is not None]
     equal = sum(row["equal"] for row in known)
     if options.json:
-        opts.print_json({"cases": rows, "compared": len(known), "equal": equal})
+        answers.print_json({"cases": rows, "compared": len(known), "equal": equal})
         return 0
     for row in rows:
         if row["status"] != "ran":

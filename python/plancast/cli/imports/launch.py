@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.cli.launch_options import add_from
 
@@ -37,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
     launch = launchers.read(Path(options.file), options.framework, gpus=options.gpus, model=model)
     fields = launch.to_dict()
     if options.json:
-        opts.print_json(fields)
+        answers.print_json(fields)
         return 0
     notes, unsupported = fields.pop("notes"), fields.pop("unsupported")
     types = fields.pop("types")

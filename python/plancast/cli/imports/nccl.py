@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.errors import InputError
 
@@ -58,7 +59,7 @@ def add_parser(formats: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from plancast import files
 
-    opts.check_outputs(options.export, options.graph_export, options.machine)
+    answers.check_outputs(options.export, options.graph_export, options.machine)
     topology = _open(options)
     topology = topology.fill(
         sm=options.sm,
@@ -86,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
         notes += assumed
     if options.json:
         # Rings and trees are long lists of short numbers: on one line.
-        opts.print_json({**found, "assumptions": notes}, indent=None)
+        answers.print_json({**found, "assumptions": notes}, indent=None)
     else:
         _print(options.topology, found, notes)
     return 0
@@ -149,7 +150,7 @@ def _print(name: str, found: dict[str, Any], notes: list[str]) -> None:
             times.row(_size(size), *(f"{row['us']:,.1f} {row['best']}" for row in cells))
         parts.append(times)
     parts += [Text(f"assumed: {note}") for note in notes]
-    opts.print_rich(*parts)
+    answers.print_rich(*parts)
 
 
 def _kinds(paths: list[dict[str, Any]], key: str) -> str:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _run(options: argparse.Namespace, kind: type[ChromeTrace] | type[NcclTrace])
     if options.out:
         trace.to_perfetto(options.out)
     if options.json:
-        opts.print_json(trace.to_dict())
+        answers.print_json(trace.to_dict())
     else:
-        opts.print_rich(trace)
+        answers.print_rich(trace)
     return 0

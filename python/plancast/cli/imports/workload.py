@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.errors import InputError
 
@@ -70,7 +71,7 @@ def _simai(options: argparse.Namespace, workload: SimAiWorkload) -> int:
         _write(workload, Path(options.out))
         fields["prefix"] = options.out
     if options.json:
-        opts.print_json(fields)
+        answers.print_json(fields)
         return 0
     mesh = f"tp={workload.tp}, dp={workload.dp}, pp={workload.pp}, ep={workload.ep}"
     print(f"{options.file}: {fields['layers']:,} layers, {workload.gpus:,} GPUs as {mesh}")
@@ -130,7 +131,7 @@ def _astra(options: argparse.Namespace, text: str) -> int:
             "messages": run.messages,
         }
     if options.json:
-        opts.print_json(fields)
+        answers.print_json(fields)
         return 0
     print(f"{options.file}: {fields['nodes']:,} nodes, {fields['compute_us']:,} us of kernels")
     _print_moved(moved)

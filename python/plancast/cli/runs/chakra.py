@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 from plancast.errors import InputError
 
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     traces = chakra.read(options.what)
     result = _as_astra(options, traces) if compatible else _on_machine(options, traces)
     if options.json:
-        opts.print_json(result)
+        answers.print_json(result)
         return 0
     _print(result)
     return 0

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any
 
+from plancast.cli import answers
 from plancast.cli import options as opts
 
 
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("--link belongs to --topology; a machine has links of its own.")
     if options.bytes is None:
         raise InputError("--bytes is missing; it says how large the buffer is, such as 64M.")
-    opts.check_outputs(options.trace)
+    answers.check_outputs(options.trace)
     algorithm = Algorithm.open(options.what)
     least, most = algorithm.bytes_range
     if options.bytes < (least or 0) or options.bytes > (most or options.bytes):
@@ -94,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
             "rank_finish_s": result.rank_times,
             "warnings": algorithm.warnings,
         }
-        opts.print_json(fields)
+        answers.print_json(fields)
         return 0
     where = options.cluster or options.topology
     print(
