@@ -57,7 +57,7 @@ def ranking_page(ranking: Ranking, command: str = "") -> Page:
             *(f"{name} {value}" for name, value in setting(first).items()),
             f"{ranking.evaluated:,} plans simulated in {duration(ranking.seconds)}",
         ],
-        cards=_cards(plans),
+        cards=_cards(ranking),
         warnings=_remarks([plan.warnings for plan in told]),
         notes=[
             *_remarks([plan.notes for plan in told]),
@@ -163,7 +163,8 @@ def _words(first: Forecast, command: str) -> dict[str, Any]:
     }
 
 
-def _cards(plans: Sequence[Forecast]) -> list[Card]:
+def _cards(ranking: Ranking) -> list[Card]:
+    plans = list(ranking)
     first = plans[0]
     fastest = min(plans, key=lambda plan: plan.iteration_time)
     leanest = min(plans, key=lambda plan: plan.peak_memory)
@@ -177,7 +178,11 @@ def _cards(plans: Sequence[Forecast]) -> list[Card]:
             f"{gib(first.peak_memory)} GiB",
             f"of {gib(first.memory_capacity)}; least of all {gib(leanest.peak_memory)}",
         ),
-        Card("plans that fit", f"{len(plans):,}", f"slowest {duration(_slowest(plans))}"),
+        Card(
+            "plans that fit",
+            f"{ranking.evaluated + ranking.bounded:,}",
+            f"slowest of the {len(plans):,} listed {duration(_slowest(plans))}",
+        ),
     ]
 
 
