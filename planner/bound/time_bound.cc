@@ -1,7 +1,6 @@
 #include "planner/bound/time_bound.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "executor/runtime.h"
 #include "strategy/plan_options.h"

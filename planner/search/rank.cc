@@ -62,8 +62,7 @@ class Ranking {
         plans_(plans),
         count_(static_cast<int64_t>(plans.size())),
         all_(options.top <= 0 || options.top >= count_),
-        outcomes_(plans.size()),
-        looked_at_(plans.size(), 0) {
+        outcomes_(plans.size()) {
     threads_ = options.threads > 0 ? options.threads
                                    : std::max<int>(1, std::thread::hardware_concurrency());
     threads_ = static_cast<int>(std::min<int64_t>(threads_, std::max<int64_t>(count_, 1)));
@@ -92,17 +91,18 @@ class Ranking {
   // `level`: of the software beyond what is simulated.
   bool TryBestBounds(const SoftwareLevel& level) {
     const std::vector<int64_t> alike = AlikeTogether(plans_);
+    std::vector<char> looked_at(plans_.size(), 0);  // by several threads, so no bits
     const bool bounded = ParallelFor(
         count_, threads_,
         [&](int64_t i, int thread) {
           const int64_t plan = alike[i];
           outcomes_[plan] = evaluators_[thread].Bound(plans_[plan], level);
-          looked_at_[plan] = 1;
+          looked_at[plan] = 1;
         },
         [&](int64_t) { return Report(); });
     std::vector<int64_t> order;
     for (int64_t i = 0; i < count_; ++i) {
-      if (looked_at_[i] != 0 && outcomes_[i].excluded.empty()) order.push_back(i);
+      if (looked_at[i] != 0 && outcomes_[i].excluded.empty()) order.push_back(i);
     }
     decided_ = std::count_if(outcomes_.begin(), outcomes_.end(),
                              [](const Outcome& outcome) { return !outcome.excluded.empty(); });
@@ -173,7 +173,6 @@ class Ranking {
         static_cast<int64_t>(order.size()), threads_,
         [&](int64_t i, int thread) {
           outcomes_[order[i]] = evaluators_[thread].Evaluate(plans_[order[i]], all_);
-          looked_at_[order[i]] = 1;
         },
         [&](int64_t done) {
           decided_ = before + done;
@@ -226,8 +225,7 @@ class Ranking {
   int threads_ = 1;
   std::deque<Evaluator> evaluators_;
   std::vector<Outcome> outcomes_;
-  std::vector<char> looked_at_;  // by several threads, so no bits
-  int64_t best_ = -1;            // plan
+  int64_t best_ = -1;  // plan
   int64_t decided_ = 0, bounded_ = 0;
   double bound_ = 0;  // of what is left
 };
