@@ -149,13 +149,16 @@ struct BodyBlocks {
 BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const std::string& name,
                      const std::string& path);
 
-// Stream and purpose of a communication inside a body, by the root name of the
-// first axis it runs over.
+// The purpose of a communication inside a body, by the root name of the first axis it runs over.
 Purpose PurposeOfAxes(const DeviceMesh& mesh, const std::vector<int>& axes);
 // The same for a relayout: what the axes that experts are cut over exchange is
 // theirs, but for the collectives of the tensor parallelism beside it.
 Purpose PurposeOfRelayout(const DeviceMesh& mesh, CollectiveKind kind,
                           const std::vector<int>& axes);
+// Its queue: one a communicator, and ranks of experts have their own.
+inline StreamKind StreamOf(Purpose purpose) {
+  return purpose == Purpose::kEp ? StreamKind::kExpertComm : StreamKind::kModelComm;
+}
 
 }  // namespace plancast
 

@@ -85,8 +85,8 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     comm.kind = r.kind;
     comm.axes = r.axes;
     comm.bytes = JoinedBytes(context, plan, step);
-    return builder->AddComm(comm, StreamKind::kModelComm,
-                            PurposeOfRelayout(*context.mesh, r.kind, r.axes),
+    const Purpose purpose = PurposeOfRelayout(*context.mesh, r.kind, r.axes);
+    return builder->AddComm(comm, StreamOf(purpose), purpose,
                             absl::StrCat(kCollectiveKindNames[r.kind], " ", facts.name, " and ",
                                          step.inputs.size() - 1, " more"),
                             deps);
@@ -155,7 +155,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
                           : 1;
     // A message from rank to rank is on its way beside collectives of either.
     const bool sent = r.kind == CollectiveKind::kPermute && source.placements[r.axes[0]].is_on();
-    const StreamKind stream = sent ? StreamKind::kPeerOut : StreamKind::kModelComm;
+    const StreamKind stream = sent ? StreamKind::kPeerOut : StreamOf(purpose);
     for (int i = 0; i < times; ++i) {
       ready = builder->AddComm(comm, stream, purpose,
                                absl::StrCat(kCollectiveKindNames[r.kind], " ", facts.name), deps);

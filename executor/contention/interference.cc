@@ -21,7 +21,9 @@ constexpr double kLeastCommSlowdown = 1.01;
 bool RunsBesideKernels(const ExecutionGraph& graph, const Block& block, int32_t t) {
   if (block.kind[t] != TaskKind::kComm || block.stream[t] == StreamKind::kCompute) return false;
   if (IsOnHost(graph.comms[block.spec[t]].kind)) return false;
-  if (block.stream[t] != StreamKind::kModelComm) return true;
+  if (block.stream[t] != StreamKind::kModelComm && block.stream[t] != StreamKind::kExpertComm) {
+    return true;
+  }
   for (int32_t next = t + 1; next < block.size(); ++next) {
     if (block.kind[next] != TaskKind::kKernel) continue;
     const auto begin = block.deps.begin() + block.dep_begin[next];
@@ -123,6 +125,7 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
     });
     const GroupShape& shape = here == shapes.end() ? shapes[0].shape : here->shape;
     ASSIGN_OR_RETURN(const int32_t realised, comms.Price(uses.uses[u].comm, group));
+    if (comms.realised()[realised].uses_no_sms) continue;
     const double weight = static_cast<double>(counts[u]) *
                           static_cast<double>(AloneTime(machine, comms.realised()[realised]));
     const CollectiveFootprint one = shape.nodes == 1
@@ -136,12 +139,13 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
   return CollectiveFootprint{sum.sm_fraction / seconds, sum.memory_bytes_per_s / seconds};
 }
 
-void PriceInterference(const DeviceType& device, const CollectiveFootprint& footprint,
-                       KernelPrices& prices, int kind) {
+void PriceInterference(const ExecutionGraph& graph, const DeviceType& device,
+                       const CollectiveFootprint& footprint, KernelPrices& prices, int kind) {
   prices.slowdown_q20.resize(kind * prices.num_kernels);
   for (size_t k = 0; k < prices.num_kernels; ++k) {
     const KernelCost& kernel = prices.Cost(kind, static_cast<int32_t>(k));
-    prices.slowdown_q20.push_back(SlowdownQ20(KernelSlowdown(device, kernel, footprint)));
+    prices.slowdown_q20.push_back(
+        SlowdownQ20(KernelSlowdown(device, graph.kernels[k].family, kernel, footprint)));
   }
 }
 
@@ -176,7 +180,7 @@ absl::StatusOr<std::vector<double>> PriceBothWays(const ExecutionGraph& graph, c
     if (!runtime.interference.has_value() || !runtime.comm_interference.has_value()) {
       ASSIGN_OR_RETURN(beside, MeanFootprint(graph, uses, machine, comms, s));
     }
-    if (!runtime.interference.has_value()) PriceInterference(device, beside, prices, s);
+    if (!runtime.interference.has_value()) PriceInterference(graph, device, beside, prices, s);
     if (runtime.comm_interference.has_value()) {
       slowdowns.push_back(1 + *runtime.comm_interference);
       continue;

@@ -10,7 +10,7 @@ namespace {
 
 // Shorter than kStreamNames: every line of a dump has one.
 constexpr auto kShortStreamNames =
-    NamesOf<StreamKind>("compute", "model", "grad", "send_next", "recv_prev", "send_prev",
+    NamesOf<StreamKind>("compute", "model", "expert", "grad", "send_next", "recv_prev", "send_prev",
                         "recv_next", "replica", "copy_out", "copy_in", "peer_out", "peer_in",
                         "f_to_prev", "f_from_next", "b_to_next", "b_from_prev", "all_stages");
 

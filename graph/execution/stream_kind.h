@@ -10,11 +10,12 @@ namespace plancast {
 // In-order queues of one device.
 enum class StreamKind : uint8_t {
   kCompute,
-  kModelComm,  // tensor/sequence-parallel collectives
-  kGradComm,   // gradient and parameter collectives of data parallelism
-  kSendNext,   // pipeline point-to-point, one queue per neighbour, direction and phase: what
-  kRecvPrev,   // goes forward through the model on to the next stage,
-  kSendPrev,   // and back to the one before
+  kModelComm,   // tensor/sequence-parallel collectives
+  kExpertComm,  // exchanges between the ranks of experts: a communicator of their own
+  kGradComm,    // gradient and parameter collectives of data parallelism
+  kSendNext,    // pipeline point-to-point, one queue per neighbour, direction and phase: what
+  kRecvPrev,    // goes forward through the model on to the next stage,
+  kSendPrev,    // and back to the one before
   kRecvNext,
   kReplicaComm,  // sums over the replicas of sharded data parallelism
   kCopyOut,      // device memory to host memory
@@ -30,8 +31,8 @@ enum class StreamKind : uint8_t {
 };
 // As Python sees them.
 inline constexpr auto kStreamNames = NamesOf<StreamKind>(
-    "compute", "model_comm", "grad_comm", "send_next", "recv_prev", "send_prev", "recv_next",
-    "replica_comm", "copy_out", "copy_in", "peer_out", "peer_in", "forward_to_prev",
+    "compute", "model_comm", "expert_comm", "grad_comm", "send_next", "recv_prev", "send_prev",
+    "recv_next", "replica_comm", "copy_out", "copy_in", "peer_out", "peer_in", "forward_to_prev",
     "forward_from_next", "backward_to_next", "backward_from_prev", "all_stages");
 inline constexpr int kNumStreams = kStreamNames.size();
 // Of the two programs of a transfer, the one whose stream this is gives.

@@ -308,7 +308,10 @@ class Lowering {
   }
 
   static int32_t PriorityOf(StreamKind stream) {
-    if (stream == StreamKind::kCompute || stream == StreamKind::kModelComm) return 0;
+    if (stream == StreamKind::kCompute || stream == StreamKind::kModelComm ||
+        stream == StreamKind::kExpertComm) {
+      return 0;
+    }
     return stream == StreamKind::kGradComm || stream == StreamKind::kReplicaComm ? 2 : 1;
   }
 

@@ -65,6 +65,26 @@ def test_a_row_may_say_its_dispatcher(name, dispatcher, profile):
     assert software.profile_for(name, dispatcher)[0] == profile
 
 
+@pytest.mark.parametrize(
+    ("name", "model", "machine", "profile"),
+    [
+        ("26.02.01", "qwen3-235b-a22b", "dgx-h100:32", "megatron-bridge"),
+        ("26.04", "qwen3-235b-a22b", "gb200-nvl72:64", "megatron-bridge-flex"),
+        ("26.02.01", "gpt-oss-120b", "dgx-b200:8", "megatron-bridge"),
+        ("26.04.01", "gpt-oss-120b", "dgx-b200:8", "megatron-bridge-flex"),
+        ("26.04.01", "gpt-oss-120b", "dgx-h100:8", "megatron-bridge"),
+        ("25.11", "qwen3-30b-a3b", "gb300-nvl72:2", "megatron-bridge-flex"),
+        ("25.11", "qwen3-30b-a3b", "dgx-h100:2", "megatron-bridge"),
+        ("25.09", "qwen3-235b-a22b", "gb200-nvl72:16", "megatron-bridge"),
+    ],
+)
+def test_what_a_row_leaves_out_its_recipe_says(name, model, machine, profile):
+    name = f"Megatron-Bridge {name} NeMo Container"
+    assert software.profile_for(name, model=model, machine=machine)[0] == profile
+    # A row's own word goes first.
+    assert software.profile_for(name, "deepep", model=model, machine=machine)[0].endswith("-flex")
+
+
 def test_experts_of_fixed_capacity_have_a_profile():
     profile, why = software.profile_for(
         "Megatron-Bridge 25.09 NeMo Container", "alltoall", None, True
@@ -173,6 +193,8 @@ def test_every_rule_names_a_profile_that_is_shipped():
         assert entry["profile"] in shipped or entry["otherwise"] in shipped
         assert shipped.issuperset(entry.get("dispatchers", {}).values())
         assert entry.get("token_drop", entry["profile"]) in shipped | {entry["profile"]}
+        by = {recipes["by"] for recipes in entry.get("dispatched", [])}
+        assert by <= set(entry.get("dispatchers", {}))
         assert shipped.issuperset(entry.get("recipes", {}).values())
         assert shipped.issuperset(entry.get("models", {}).values())
 

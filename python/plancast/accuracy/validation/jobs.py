@@ -66,6 +66,7 @@ def prepare(row: Row) -> RowJob:
         row.assumption("recipe"),
         token_drop=row.assumption("token_drop") == "1",
         model=row.model,
+        machine=row.machine,
     )
     chosen["profile"] = f"{profile} ({why})"
     try:

@@ -21,9 +21,11 @@ def profile_for(
     recipe: str | None = None,
     token_drop: bool = False,
     model: str = "",
+    machine: str = "",
 ) -> tuple[str, str]:
     """The profile, and why. `dispatcher`: what sends tokens to experts; `recipe`: the name of
-    the settings; if they are known. `token_drop`: experts have a fixed capacity. `model`: its name.
+    the settings; if they are known. `token_drop`: experts have a fixed capacity. `model`,
+    `machine`: their names.
 
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
     'megatron-sc21'
@@ -31,6 +33,8 @@ def profile_for(
     'megatron-bridge-flex'
     >>> profile_for("NeMo 24.07", model="gpt3-20b")[0]
     'nemo-2024-dropout'
+    >>> profile_for("Megatron-Bridge 26.02", model="qwen3-235b-a22b", machine="dgx-h100:32")[0]
+    'megatron-bridge'
     """
     entry = _entry(software)
     if entry is None:
@@ -48,6 +52,12 @@ def profile_for(
     by_dispatcher: dict[str, str] = entry.get("dispatchers", {})
     if dispatcher in by_dispatcher:
         return by_dispatcher[dispatcher], f"for `{software}` with {dispatcher}"
+    if dispatcher is None:
+        for recipes in entry.get("dispatched", []):
+            said = {"software": software, "model": model, "machine": machine}
+            if all(re.search(recipes.get(key, ""), value) for key, value in said.items()):
+                by = recipes["by"]
+                return by_dispatcher[by], f"for `{software}`, whose recipe has {by}"
     profile = entry["profile"]
     if profile in _core.profile_names():
         return profile, f"for `{software}`"
