@@ -57,6 +57,13 @@ def add_parser(commands: Any) -> None:
         metavar="FILE",
         help="keep how the simulation stands, and go on from there if FILE is there",
     )
+    parser.add_argument(
+        "--checkpoint-every",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="of computing between two states (default 10)",
+    )
     opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=_run)
@@ -108,7 +115,10 @@ def _run(options: argparse.Namespace) -> int:
         )
         outcome = changes[0].outcome
     else:
-        outcome = cluster(jobs, machine, fabric=fabric, checkpoint=options.checkpoint, **told)
+        outcome = cluster(
+            jobs, machine, fabric=fabric, checkpoint=options.checkpoint,
+            checkpoint_every=options.checkpoint_every, **told,
+        )  # fmt: skip
     assert outcome is not None
     if options.trace is not None:
         outcome.write_trace(options.trace)

@@ -67,6 +67,12 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="every worker pushes all, without sums inside of hosts",
     )
+    for name, of in (
+        ("bucket-view", "gradient_as_bucket_view: no copies, no memory beside gradients"),
+        ("find-unused", "find_unused_parameters: a last message says which were used"),
+        ("static-graph", "static_graph: nobody looks for unused parameters"),
+    ):
+        parser.add_argument(f"--{name}", action="store_true", default=None, help=f"DDP's {of}")
     parser.add_argument(
         "--call-us", type=float, metavar="US", help="of each part beside what the machine says"
     )
@@ -106,6 +112,7 @@ def _run(options: argparse.Namespace) -> int:
         **opts.types_of(options),
     }
     names = [name.replace("-", "_") for name, *_ in _KNOBS if name != "half-bytes"]
+    names += ["bucket_view", "find_unused", "static_graph"]
     knobs = {name: getattr(options, name) for name in names}
     other = None
     if options.against is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import plancast as pc
 import pytest
+from plancast import _core
+from plancast.gradient_traffic.traffic import GradientTraffic
 
 SWITCH = "preset: t4-pcie\nhosts: 1\ngpus_per_host: {cards}"
 CARDS = (2, 4, 8)
@@ -24,6 +26,27 @@ def switched(cards):
 
 def bridged(cards, preset="t4-host-bridge"):
     return pc.Machine.open(f"{preset}:1x{cards}")
+
+
+# 440 MB in equal tensors, buckets of 25 MiB, 100 us a call, passes of 55 and 110 ms.
+TENSORS = 134
+BERT = [("layer", 55 * 10**9 // TENSORS, 110 * 10**9 // TENSORS, 0, 440_000_000 // TENSORS)]
+
+
+def of_a_line(cards, gb_per_s, passes=1):
+    """Efficiency of cards on a link of this bus bandwidth, to three digits."""
+    traffic = GradientTraffic(bucket=25 << 20, bus_gb_per_s=gb_per_s, call_us=100.0)
+    run = _core.run_gradients(
+        BERT * TENSORS, switched(cards)._core, host_ps=0, passes=passes, **traffic.core()
+    )
+    return round(run.compute_ps / run.iteration_ps, 3)
+
+
+def test_t4_3_on_the_lines_that_nccl_plans_with():
+    """All nine digits of the row: a switch at 10 GB/s, a host bridge at 6, and G = 4."""
+    assert [of_a_line(cards, 10.0) for cards in CARDS] == [0.988, 0.982, 0.979]
+    assert [of_a_line(cards, 6.0) for cards in CARDS] == [0.980, 0.952, 0.861]
+    assert of_a_line(8, 6.0, passes=4) == 0.961
 
 
 def test_behind_one_switch_cards_cost_little(model):
