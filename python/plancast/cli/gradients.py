@@ -85,6 +85,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--tune", default="", metavar="KNOBS", help="find the best: bucket,partition,credit"
     )
+    parser.add_argument(
+        "--advice",
+        action="store_true",
+        help="what larger buckets, accumulation, 16 bits, views and fewer cards give here",
+    )
     parser.add_argument("--svg", metavar="FILE.svg", help="write a picture of the iteration")
     opts.add_knowledge(parser)
     opts.add_report(parser)
@@ -114,6 +119,8 @@ def _run(options: argparse.Namespace) -> int:
     names = [name.replace("-", "_") for name, *_ in _KNOBS if name != "half-bytes"]
     names += ["bucket_view", "find_unused", "static_graph"]
     knobs = {name: getattr(options, name) for name in names}
+    if options.advice:
+        return _advise(options, model, machine, {**knobs, "scheme": options.scheme, **job})
     other = None
     if options.against is not None:
         other = gradients(model, machine, options.strategy, scheme=options.against, **job)
@@ -129,4 +136,17 @@ def _run(options: argparse.Namespace) -> int:
 
     title = f"{model.name}: when gradients are sent"
     answers.answer(options, title, gradient_tables(found, other), fields)
+    return 0
+
+
+def _advise(options: argparse.Namespace, model: Any, machine: Any, job: dict[str, Any]) -> int:
+    """--advice."""
+    from plancast.errors import InputError
+    from plancast.gradient_traffic.advice import gradient_advice
+
+    if options.against or options.svg or options.tune:
+        raise InputError("--advice stands alone; leave --against, --svg and --tune out.")
+    found = gradient_advice(model, machine, options.strategy, **job)
+    title = f"{model.name}: what advice on gradients is worth"
+    answers.answer(options, title, found, found.to_dict)
     return 0

@@ -57,17 +57,20 @@ class WorkerPlan:
     def copies(self, traffic: GradientTraffic) -> tuple[float, float]:
         """Seconds of kernels for each byte that is sent: as it is made, and when its sum is there.
 
-        DDP without `gradient_as_bucket_view` copies sums back to gradients; the copy into the
-        bucket takes the place of the division by the number of workers, which both have. A hook
-        that compresses (torch's default_hooks.py) casts, divides in the small type and copies
-        back; without the view the copy into the bucket is one more.
+        Beyond the division by the number of workers, which every DDP does and `predict` has in its
+        levels. Without `gradient_as_bucket_view` sums are copied back (the copy into the bucket
+        divides). A hook that compresses (torch's default_hooks.py) casts, divides in the small type
+        in place of the wide one, and casts back; without the view it is copied into the bucket,
+        too.
         """
-        pack, unpack = 0.0, 0.0
+        wide = 2 * self.wider  # read and written
+        pack = unpack = 0.0
         if self.wider > 1:
-            pack, unpack = self.wider + 3, 1 + self.wider
+            pack, unpack = self.wider + 1 + 2 - wide, 1 + self.wider
+            if not traffic.bucket_view:
+                pack += wide
         if not traffic.bucket_view:
-            pack += 2 * self.wider if self.wider > 1 else 0.0
-            unpack += 2 * self.wider
+            unpack += wide
         return pack * self.memory_s_per_byte, unpack * self.memory_s_per_byte
 
     def flag_bytes(self, traffic: GradientTraffic) -> int:

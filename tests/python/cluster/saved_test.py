@@ -24,7 +24,7 @@ def files(tmp_path):
     """Jobs in a table, a machine, and the state's file."""
     draw = random.Random(5)
     rows, arrival = ["name,arrival,gpus,compute,communicate,iterations"], 0
-    for number in range(220):
+    for number in range(120):
         arrival += draw.randrange(200)
         rows.append(
             f"j{number},{arrival},{draw.choice([8, 16, 32, 64])},{draw.uniform(0.2, 2):.4f},"
@@ -50,7 +50,7 @@ def test_killed_again_and_again_it_gives_the_same_outcome(files, tmp_path, capsy
     draw = random.Random(11)
     out = tmp_path / "out.json"
     kills = 0
-    while kills < 4:
+    while kills < 3:
         with out.open("w") as stream:
             process = started(jobs, machine, state, stream)
             before = state.stat().st_mtime_ns if state.exists() else 0

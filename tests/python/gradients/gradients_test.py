@@ -51,19 +51,19 @@ def test_every_parameter_is_sent_once(name):
 
 def test_types_on_the_wire(resnet):
     """DDP's hooks that compress to 16 bits."""
-    whole = pc.gradients(resnet, T4, "mb=8", **SMALL)
-    half = pc.gradients(resnet, T4, "mb=8", reduce_dtype="fp16", **SMALL)
+
+    def both(**line):
+        job = {**SMALL, "bucket_view": True, **line}
+        small = pc.gradients(resnet, T4, "mb=8", reduce_dtype="fp16", bucket="12.5MiB", **job)
+        return pc.gradients(resnet, T4, "mb=8", **job), small
+
+    whole, half = both(bus_gb_per_s=0.2)
     assert half.gradient_bytes * 2 == whole.gradient_bytes
-    # A bucket then holds twice as many gradients, so that the last one is made later.
-    alike = pc.gradients(resnet, T4, "mb=8", reduce_dtype="fp16", bucket="12.5MiB", **SMALL)
-    assert alike.exposed_time < whole.exposed_time
-    # Nothing where all is hidden but the last bucket.
-    fast = {"bus_gb_per_s": 1000.0}
-    whole, half = (
-        pc.gradients(resnet, T4, "mb=8", **SMALL, **fast, **types)
-        for types in ({}, {"reduce_dtype": "fp16"})
-    )
-    assert half.iteration_time == pytest.approx(whole.iteration_time, rel=1e-3)
+    assert half.exposed_time == pytest.approx(whole.exposed_time / 2, rel=0.1)
+    # Where nothing shows it helps nothing: what is left are the casts.
+    whole, half = both(bus_gb_per_s=1000.0)
+    assert half.iteration_time > whole.iteration_time
+    assert half.iteration_time - half.copies_time == pytest.approx(whole.iteration_time, rel=1e-3)
 
 
 def test_views_of_buckets_spare_copies_and_memory(resnet):
@@ -87,9 +87,10 @@ def test_a_hook_that_compresses_casts(resnet):
     half = pc.gradients(resnet, T4, "mb=8", bucket_view=True, reduce_dtype="fp16", **SMALL)
     bf16 = pc.gradients(resnet, T4, "mb=8", bucket_view=True, reduce_dtype="bf16", **SMALL)
     assert whole.copies_time == 0
-    # Casts, a division in 16 bits, and a copy back: 4+2, 2+2 and 2+4 bytes an element.
+    # Casts and a division in 16 bits, 4+2, 2+2 and 2+4 bytes an element, for one in 32, 4+4; a
+    # copy of all gradients is 4+4 as well.
     copied = pc.gradients(resnet, T4, "mb=8", **SMALL)
-    assert half.copies_time == pytest.approx(copied.copies_time * 16 / 8, rel=1e-6)
+    assert half.copies_time == pytest.approx(copied.copies_time, rel=1e-6)
     assert bf16.copies_time == half.copies_time
     assert half.bucket_bytes == half.gradient_bytes
 
