@@ -84,7 +84,9 @@ def _run(options: argparse.Namespace) -> int:
     answers.check_outputs(options.trace, options.svg)
     answers.check_page(options.report)
     if options.checkpoint is not None and options.what_if:
-        raise InputError("--what-if runs the jobs many times; --checkpoint keeps one. Leave one out.")
+        raise InputError(
+            "--what-if runs the jobs many times; --checkpoint keeps one. Leave one out."
+        )
     if options.tenant is not None and not options.what_if:
         raise InputError("--tenant says for whom --what-if looks; give both.")
     fabric, wider = None, None

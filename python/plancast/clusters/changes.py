@@ -70,7 +70,8 @@ def cluster_changes(
     now = cluster(listed, machine, **told)
     tried = _candidates(listed, machine, told, now, tenant)
     tried += [
-        (what, listed, machine, {**told, "fabric": fabric}) for what, fabric in (wider or {}).items()
+        (what, listed, machine, {**told, "fabric": fabric})
+        for what, fabric in (wider or {}).items()
     ]
     rows = []
     for change, these, where, with_ in tried:

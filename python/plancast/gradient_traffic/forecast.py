@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from plancast import _core, arguments, files, precision
 from plancast.checked import checked
-from plancast.errors import InputError
 from plancast.gradient_traffic import tuning as tune_
 from plancast.gradient_traffic.traffic import (
     MOST_SERVERS,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from plancast.gradient_traffic.tuning import Tuning
     from plancast.precision import Types
+
 
 @dataclass(frozen=True)
 class GradientSpan:
@@ -359,7 +359,7 @@ def _wider(
     if types.get("reduce_dtype") is None:
         return 1.0
     usual = {name: value for name, value in types.items() if name != "reduce_dtype"}
-    whole = sum(unit[4] for unit in read(cast("Types", usual))[0])
+    whole: int = sum(unit[4] for unit in read(cast("Types", usual))[0])
     return max(1.0, whole / max(1, sum(unit[4] for unit in units)))
 
 

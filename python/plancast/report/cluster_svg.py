@@ -120,7 +120,9 @@ def _load(outcome: ClusterOutcome, top: int, x_of: Callable[[float], float]) -> 
         if points:
             first, last = min(changes), max(changes)
             outline = f"{x_of(first):.1f},{bottom} {' '.join(points)} {x_of(last):.1f},{bottom}"
-            parts.append(f'<polygon points="{outline}" fill="{fill}"><title>{said}</title></polygon>')
+            parts.append(
+                f'<polygon points="{outline}" fill="{fill}"><title>{said}</title></polygon>'
+            )
     return parts
 
 

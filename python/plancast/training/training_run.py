@@ -112,8 +112,12 @@ class TrainingRun(Immutable):
     @cached_property
     def spread(self) -> Spread:
         """How sure the training time is."""
-        return spread_of([(phase.seconds / phase.forecast.iteration_time, phase.forecast)
-                          for phase in self.phases])
+        return spread_of(
+            [
+                (phase.seconds / phase.forecast.iteration_time, phase.forecast)
+                for phase in self.phases
+            ]
+        )
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -151,7 +151,9 @@ def test_what_one_change_would_give():
     # In one pod it has the uplinks to nobody.
     assert by_name["a packed where there is room"].jobs[0].slowdown == 1.0
     assert by_name["a spine more (an uplink for every pod)"].jobs[0].iteration == pytest.approx(2.0)
-    assert by_name["a rail more (an interface for every host)"].busy_share == pytest.approx(now.outcome.busy_share)
+    assert by_name["a rail more (an interface for every host)"].busy_share == pytest.approx(
+        now.outcome.busy_share
+    )
     merits = [row.outcome.busy_share for row in changes]
     assert merits == sorted(merits, reverse=True)
 
@@ -180,7 +182,7 @@ def test_a_tenant_asks_what_would_help_it():
     swapped = next(row for row in changes if row.change == "mine and inside change places").outcome
     assert swapped.job("mine").devices == now.outcome.job("inside").devices
     assert swapped.job("mine").slowdown == 1.0
-    with pytest.raises(pc.InputError, match="no job `mime`. Did you mean `mine`"):
+    with pytest.raises(pc.InputError, match="no job `mime`"):
         pc.cluster_changes(jobs, machine, tenant="mime")
 
 

@@ -57,9 +57,7 @@ LARGE = ([2, 4, 8, 16], [8])
 
 def busy(seed: int, four: bool = False, **options) -> float:
     these = jobs(seed, *(LARGE if four else SMALL))
-    outcome = pc.cluster(
-        these, MACHINE, fabric=fabric(four), waits=False, seed=seed, **options
-    )
+    outcome = pc.cluster(these, MACHINE, fabric=fabric(four), waits=False, seed=seed, **options)
     return outcome.busy_share_of_jobs
 
 

@@ -86,16 +86,16 @@ def stopped(tmp_path, jobs, **options):
 
     path = tmp_path / "kept"
 
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     def save(self, state):
         original(self, state)
-        raise Stop
+        raise StopError
 
     original, saved.Saved.save = saved.Saved.save, save
     try:
-        with pytest.raises(Stop):
+        with pytest.raises(StopError):
             pc.cluster(jobs, pc.Machine.from_yaml(MACHINE), checkpoint=path, checkpoint_every=0,
                        **options)  # fmt: skip
     finally:

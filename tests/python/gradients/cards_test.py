@@ -98,9 +98,7 @@ def test_the_best_bucket_is_computed(model, cards):
 
 def test_advice_is_answered_for_a_machine(model):
     """Stop at four: on the bridge that was measured, not behind a switch."""
-    bridge = pc.gradient_advice(
-        model, pc.Machine.preset("l40s-host-bridge"), "mb=32", dtype="fp16"
-    )
+    bridge = pc.gradient_advice(model, pc.Machine.preset("l40s-host-bridge"), "mb=32", dtype="fp16")
     switch = pc.gradient_advice(model, pc.Machine.preset("l40s-pcie"), "mb=32", dtype="fp16")
     assert bridge.worth == 4
     assert switch.worth == switch.cards[-1][0] == 8

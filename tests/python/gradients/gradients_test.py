@@ -24,9 +24,7 @@ def resnet():
 def test_one_bucket_is_what_predict_says(resnet):
     """All gradients at once, behind the backward pass: nothing overlaps, so nothing differs."""
     plan = pc.predict(resnet, T4, "dp=4,mb=8,bucket=1GB", profile="ddp", **SMALL)
-    ours = pc.gradients(
-        resnet, T4, "mb=8", bucket="1GB", first_bucket=0, bucket_view=True, **SMALL
-    )
+    ours = pc.gradients(resnet, T4, "mb=8", bucket="1GB", first_bucket=0, bucket_view=True, **SMALL)
     assert ours.messages == ours.parts == 1
     assert ours.iteration_time == pytest.approx(plan.iteration_time, rel=0.005)
 
