@@ -30,6 +30,7 @@ class Advised:
     speed: float
 
 
+@checked
 @dataclass(frozen=True)
 class GradientAdvice:
     """Advice for a machine, and how its cards scale; the first row of `rows` is as it is."""

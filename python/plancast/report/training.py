@@ -173,11 +173,11 @@ def _time(run: TrainingRun) -> Group:
 def shares(run: TrainingRun) -> list[tuple[str, float]]:
     """Shares of the wall time; they sum to one."""
     steady = sum(phase.steps * phase.forecast.iteration_time for phase in run.phases)
-    parts = [
-        ("training", min(steady, run.training_s) / run.seconds),
-        ("held up by jitter, stragglers", max(run.training_s - steady, 0.0) / run.seconds),
-        ("evaluation", run.paused_s / run.seconds),
-    ]
+    parts = [("training", min(steady, run.training_s) / run.seconds)]
+    if any(phase.jitter is not None for phase in run.phases):
+        held = max(run.training_s - steady, 0.0)
+        parts.append(("held up by jitter, stragglers", held / run.seconds))
+    parts.append(("evaluation", run.paused_s / run.seconds))
     found = run.reliability
     useful = 1.0 if found is None else found.useful
     if run.slowed is not None:
