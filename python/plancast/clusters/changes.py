@@ -52,7 +52,7 @@ def cluster_changes(
     ...     for name, gpus in (("a", "0-3"), ("b", "4-7"))]
     >>> rows = cluster_changes(jobs, machine)
     >>> rows[0].change, rows[1].change
-    ('as it is', 'a packed where there is room')
+    ('as it is', 'links strict by intensity')
 
     Args:
       jobs: what runs.
