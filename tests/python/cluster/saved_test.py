@@ -39,7 +39,7 @@ def files(tmp_path):
 def started(jobs, machine, state, out):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     line = [sys.executable, "-c", RUN, "cluster", jobs, "-c", machine, *OPTIONS]
-    line += ["--checkpoint", str(state), "--checkpoint-every", "0"]
+    line += ["--checkpoint", str(state), "--checkpoint-every", "0.02"]
     return subprocess.Popen(line, stdout=out, env=environment, stderr=subprocess.DEVNULL)
 
 
