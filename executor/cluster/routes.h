@@ -34,6 +34,9 @@ class Routes {
   void Choose(const ClusterJob& job, int32_t number, bool by_load, PlacedLoop* placed);
   // Counts a job's loads in or out.
   void Count(const PlacedLoop& placed, int by);
+  // Bytes a second of every link: what has been counted, to the last digit.
+  std::vector<double>& loads() { return loads_; }
+  const std::vector<double>& loads() const { return loads_; }
 
  private:
   void SetUses(std::vector<int32_t> links, PlacedLoop* placed) const;

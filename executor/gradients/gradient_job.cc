@@ -115,6 +115,11 @@ class Maker {
       job_.parts += static_cast<int64_t>(message.parts.size());
     }
     job_.messages = static_cast<int64_t>(messages_.size());
+    if (traffic_.flag_bytes > 0) {
+      flags_.bytes = traffic_.flag_bytes;
+      flags_.begin = static_cast<int32_t>(job_.parts++);
+      flags_.parts = {flags_.bytes};
+    }
   }
 
   bool Spreads(int64_t bytes) const {
@@ -233,15 +238,27 @@ class Maker {
       std::vector<std::vector<int32_t>> sums(messages_.size());
       std::vector<int32_t> all;
       for (int32_t u = units - 1; u >= 0; --u) {
-        const int32_t made = then(units_[u].backward_ps, Kind::kBackward, u, {});
         const int32_t m = message_of_[u];
+        const int64_t pack_ps =
+            sends && m >= 0 ? Kernels(units_[u].bytes, traffic_.pack_s_per_byte) : 0;
+        const int32_t made = then(units_[u].backward_ps + pack_ps, Kind::kBackward, u, {});
         if (!sends || m < 0 || messages_[m].first != u) continue;
         for (size_t i = 0; i < messages_[m].parts.size(); ++i) {
           sums[m].push_back(SendPart(&dag, watched, host, local, messages_[m], i, pass, made));
           all.push_back(sums[m].back());
         }
       }
+      if (sends && traffic_.flag_bytes > 0) {
+        all.push_back(SendPart(&dag, watched, host, local, flags_, 0, pass, last));
+      }
       const bool whole = traffic_.waits_for_all || !updates;
+      if (sends && whole && traffic_.unpack_s_per_byte > 0) {
+        // As DDP does when the backward pass is over: bucket by bucket.
+        for (size_t m = 0; m < messages_.size(); ++m) {
+          then(Kernels(messages_[m].bytes, traffic_.unpack_s_per_byte), Kind::kUnpack,
+               messages_[m].first, sums[m]);
+        }
+      }
       if (sends && whole && updates && UpdateOfAll() > 0) {
         then(UpdateOfAll(), Kind::kUpdate, 0, std::exchange(all, {}));
       }
@@ -259,9 +276,11 @@ class Maker {
         std::vector<int32_t> waits_for = std::exchange(all, {});
         if (const int32_t m = message_of_[u]; m >= 0 && sends && !whole) {
           waits_for.clear();
-          if (ready[m] < 0 && messages_[m].update_ps > 0) {
-            ready[m] = Add(&dag, watched, Kernel(messages_[m].update_ps),
-                           {Kind::kUpdate, messages_[m].first, 0}, sums[m]);
+          const int64_t ready_ps =
+              messages_[m].update_ps + Kernels(messages_[m].bytes, traffic_.unpack_s_per_byte);
+          if (ready[m] < 0 && ready_ps > 0) {
+            ready[m] = Add(&dag, watched, Kernel(ready_ps), {Kind::kUpdate, messages_[m].first, 0},
+                           sums[m]);
           }
           waits_for = ready[m] >= 0 ? std::vector<int32_t>{ready[m]} : sums[m];
         } else if (!whole) {
@@ -271,6 +290,10 @@ class Maker {
       }
     }
     return dag;
+  }
+
+  static int64_t Kernels(int64_t bytes, double s_per_byte) {
+    return RoundToPicoseconds(static_cast<double>(bytes) * s_per_byte);
   }
 
   int64_t UpdateOfAll() const {
@@ -284,19 +307,20 @@ class Maker {
     RankDag dag;
     const int64_t sends = traffic_.each_pass_sends ? traffic_.passes : 1;
     for (int64_t send = 0; send < sends; ++send) {
-      for (const Message& message : messages_) {
-        for (size_t i = 0; i < message.parts.size(); ++i) {
-          const int64_t part = message.begin + static_cast<int64_t>(i);
-          for (int64_t local = 0; local < local_; ++local) {
-            if (ServerOf(part, local) == server) {
-              Serve(&dag, server, message, ShareOf(message.parts[i]), local,
-                    TagOf(send, part, local));
-            }
-          }
-        }
-      }
+      for (const Message& message : messages_) ServeMessage(&dag, server, message, send);
+      if (traffic_.flag_bytes > 0) ServeMessage(&dag, server, flags_, send);
     }
     return dag;
+  }
+
+  void ServeMessage(RankDag* dag, int64_t server, const Message& message, int64_t send) {
+    for (size_t i = 0; i < message.parts.size(); ++i) {
+      const int64_t part = message.begin + static_cast<int64_t>(i);
+      for (int64_t local = 0; local < local_; ++local) {
+        if (ServerOf(part, local) != server) continue;
+        Serve(dag, server, message, ShareOf(message.parts[i]), local, TagOf(send, part, local));
+      }
+    }
   }
 
   void Serve(RankDag* dag, int64_t server, const Message& message, int64_t share, int64_t local,
@@ -327,6 +351,7 @@ class Maker {
   std::vector<int64_t> servers_;  // devices whose interfaces they are at
   double sum_s_per_byte_ = 0;
   std::vector<Message> messages_;
+  Message flags_;                    // behind the others; of no unit
   std::vector<int32_t> message_of_;  // by unit; -1: nothing of it is sent
   GradientJob job_;
 };
@@ -342,11 +367,15 @@ absl::Status GradientTraffic::Verify() const {
         std::make_tuple(spread_bytes, int64_t{0}, "size that is spread"),
         std::make_tuple(overhead_ps, int64_t{0}, "overhead"),
         std::make_tuple(host_ps, int64_t{0}, "time of the host"),
+        std::make_tuple(flag_bytes, int64_t{0}, "message of flags"),
         std::make_tuple(passes, int64_t{1}, "number of passes"),
         std::make_tuple(server_hosts, int64_t{0}, "number of servers")}) {
     if (value >= least) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("the ", name, " is ", value, "; it is at least ", least, "."));
+  }
+  if (!(pack_s_per_byte >= 0) || !(unpack_s_per_byte >= 0)) {
+    return absl::InvalidArgumentError("copies of gradients take no time below 0.");
   }
   if (line.has_value() && (!(line->bytes_per_s > 0) || !(line->half_bytes >= 0))) {
     return absl::InvalidArgumentError("a link's rate is above 0, and its half size not below it.");

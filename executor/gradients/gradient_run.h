@@ -13,7 +13,17 @@ namespace plancast {
 
 // What a task of a worker is.
 struct GradientTask {
-  enum class Kind : uint8_t { kForward, kBackward, kUpdate, kHost, kReduce, kGather, kPush, kPull };
+  enum class Kind : uint8_t {
+    kForward,
+    kBackward,
+    kUpdate,
+    kHost,
+    kReduce,
+    kGather,
+    kPush,
+    kPull,
+    kUnpack
+  };
   Kind kind = Kind::kForward;
   int32_t unit = 0;   // of a communication: the first that waits for it; of an update: likewise
   int64_t bytes = 0;  // of a communication, of its part

@@ -38,6 +38,13 @@ struct GradientTraffic {
   bool waits_for_all = true;
   int64_t overhead_ps = 0;  // of each part: launches, copies through hosts
 
+  // What a worker's kernels take of each byte that is sent, as it is made (casts, copies into the
+  // bucket) and when its sum is there (casts and copies back): in the order of the messages.
+  double pack_s_per_byte = 0, unpack_s_per_byte = 0;
+  // Behind everything else of a backward pass a message of so many bytes, such as which parameters
+  // were used; 0: none.
+  int64_t flag_bytes = 0;
+
   int64_t host_ps = 0;  // of the host in each iteration, before its first forward pass
 
   // Passes of an iteration, and whether each sends (DDP without `no_sync`) or the last alone.

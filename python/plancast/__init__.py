@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
     from plancast.found_schedule import FoundSchedule, find_schedule
+    from plancast.gradient_traffic.advice import GradientAdvice, gradient_advice
     from plancast.gradient_traffic.forecast import GradientForecast, gradients
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
     from plancast.launch_config import LaunchConfig
@@ -116,6 +117,7 @@ __all__ = [
     "Fit",
     "Forecast",
     "FoundSchedule",
+    "GradientAdvice",
     "GradientForecast",
     "InputError",
     "JobForecast",
@@ -157,6 +159,7 @@ __all__ = [
     "find_schedule",
     "fits",
     "flows",
+    "gradient_advice",
     "gradients",
     "learn",
     "local_search",
@@ -207,6 +210,7 @@ _HOME = {
     "Fit": "fitting",
     "Forecast": "forecast",
     "FoundSchedule": "found_schedule",
+    "GradientAdvice": "gradient_traffic.advice",
     "GradientForecast": "gradient_traffic.forecast",
     "InputError": "errors",
     "JobForecast": "jobs",
@@ -248,6 +252,7 @@ _HOME = {
     "find_schedule": "found_schedule",
     "fits": "fitting",
     "flows": "communication.flow_list",
+    "gradient_advice": "gradient_traffic.advice",
     "gradients": "gradient_traffic.forecast",
     "learn": "learning",
     "local_search": "planners.local_search",

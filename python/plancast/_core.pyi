@@ -517,6 +517,9 @@ def simulate_cluster(
     waits: bool,
     slices_until: int,
     shortcuts: bool,
+    state: bytes | None = None,
+    save_every_s: float = 0.0,
+    save: Callable[[bytes], None] | None = None,
 ) -> ClusterOutcome: ...
 def placed_devices(machine: Machine, placement: str) -> list[int]: ...
 def plan_phases(
@@ -579,6 +582,8 @@ def run_gradients(
     sums_in_hosts: bool,
     spread: int,
     line: tuple[float, float] | None,
+    copies_s_per_byte: tuple[float, float] = (0.0, 0.0),
+    flag_bytes: int = 0,
 ) -> GradientRun: ...
 def job_machine(machine: Machine, placement: str) -> Machine: ...
 def predict_jobs(

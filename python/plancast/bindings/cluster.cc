@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -10,7 +11,8 @@
 #include <vector>
 
 #include "base/status_macros.h"
-#include "executor/cluster/simulate_cluster.h"
+#include "executor/cluster/check_jobs.h"
+#include "executor/cluster/cluster_simulation.h"
 #include "executor/jobs/placement.h"
 #include "planner/plan_phases.h"
 #include "python/plancast/bindings/status.h"
@@ -75,7 +77,8 @@ ClusterOutcome Simulate(const Fabric& fabric, const std::vector<PyClusterJob>& f
                         const std::string& sharing, const std::string& order, int32_t levels,
                         const std::string& paths, bool backfill, uint64_t seed,
                         std::optional<int64_t> until_ps, bool waits, int64_t slices_until,
-                        bool shortcuts) {
+                        bool shortcuts, const std::optional<py::bytes>& state, double save_every_s,
+                        const py::object& save) {
   std::vector<ClusterJob> jobs;
   for (const PyClusterJob& job : from) jobs.push_back(MakeClusterJob(job));
   ClusterOptions options;
@@ -89,11 +92,26 @@ ClusterOutcome Simulate(const Fabric& fabric, const std::vector<PyClusterJob>& f
   options.waits = waits;
   options.slices_until = slices_until;
   options.shortcuts = shortcuts;
-  auto outcome = [&] {
+  for (const ClusterJob& job : jobs) {
+    if (absl::Status status = CheckJob(job, fabric); !status.ok()) ThrowStatus(status);
+  }
+  ClusterSimulation simulation(fabric, jobs, options);
+  const std::string saved = state.has_value() ? std::string(*state) : std::string();
+  // Stops after so long, to save how it stands.
+  const auto part = [&]() -> absl::StatusOr<bool> {
     py::gil_scoped_release release;
-    return SimulateCluster(fabric, jobs, options);
-  }();
-  return ValueOrThrow(std::move(outcome));
+    const auto until =
+        std::chrono::steady_clock::now() + std::chrono::duration<double>(save_every_s);
+    int64_t changes = 0;
+    return simulation.Run([&] {
+      return !save.is_none() && ++changes > 1 && std::chrono::steady_clock::now() >= until;
+    });
+  };
+  if (state.has_value()) {
+    if (absl::Status status = simulation.Restore(saved); !status.ok()) ThrowStatus(status);
+  }
+  while (!ValueOrThrow(part())) save(py::bytes(simulation.Save()));
+  return simulation.TakeOutcome();
 }
 
 // (iteration ps, network ps, overlapped ps, busy ps, bytes of a host).
@@ -203,7 +221,8 @@ void BindCluster(py::module_& m) {
   m.def("simulate_cluster", &Simulate, py::arg("fabric"), py::arg("jobs"), py::kw_only(),
         py::arg("sharing"), py::arg("order"), py::arg("levels"), py::arg("paths"),
         py::arg("backfill"), py::arg("seed"), py::arg("until_ps"), py::arg("waits"),
-        py::arg("slices_until"), py::arg("shortcuts"));
+        py::arg("slices_until"), py::arg("shortcuts"), py::arg("state") = py::none(),
+        py::arg("save_every_s") = 0.0, py::arg("save") = py::none());
   m.def(
       "placed_devices",
       [](const PyMachine& machine, const std::string& placement) {

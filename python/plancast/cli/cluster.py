@@ -48,6 +48,22 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--what-if", action="store_true", help="also what one change would give: a job moved, ..."
     )
+    parser.add_argument(
+        "--tenant", metavar="JOB", help="what --what-if is for: this job's time, not all GPUs'"
+    )
+    parser.add_argument("--svg", metavar="FILE.svg", help="write a picture of the jobs over time")
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        help="keep how the simulation stands, and go on from there if FILE is there",
+    )
+    parser.add_argument(
+        "--checkpoint-every",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="of computing between two states (default 10)",
+    )
     opts.add_report(parser)
     opts.add_json(parser)
     parser.set_defaults(run=_run)
@@ -65,9 +81,15 @@ def _run(options: argparse.Namespace) -> int:
     from plancast.report.cluster import change_table
     from plancast.report.page.cluster import cluster_page
 
-    answers.check_outputs(options.trace)
+    answers.check_outputs(options.trace, options.svg)
     answers.check_page(options.report)
-    fabric = None
+    if options.checkpoint is not None and options.what_if:
+        raise InputError(
+            "--what-if runs the jobs many times; --checkpoint keeps one. Leave one out."
+        )
+    if options.tenant is not None and not options.what_if:
+        raise InputError("--tenant says for whom --what-if looks; give both.")
+    fabric, wider = None, None
     if is_folder(options.jobs):
         if options.cluster is not None:
             raise InputError(
@@ -76,6 +98,7 @@ def _run(options: argparse.Namespace) -> int:
             )
         jobs, fabric = lingjun.read_lingjun(options.jobs)
         told: dict[str, Any] = {}
+        wider = lingjun.wider(options.jobs) if options.what_if else None
         machine = Machine.preset("dgx-a100-80g", hosts=fabric.hosts)
     else:
         if options.cluster is None:
@@ -89,14 +112,21 @@ def _run(options: argparse.Namespace) -> int:
             told[name] = value
     changes: list[ClusterChange] = []
     if options.what_if:
-        changes = cluster_changes(jobs, machine, fabric=fabric, **told)
+        changes = cluster_changes(
+            jobs, machine, tenant=options.tenant, wider=wider, fabric=fabric, **told
+        )
         outcome = changes[0].outcome
     else:
-        outcome = cluster(jobs, machine, fabric=fabric, **told)
+        outcome = cluster(
+            jobs, machine, fabric=fabric, checkpoint=options.checkpoint,
+            checkpoint_every=options.checkpoint_every, **told,
+        )  # fmt: skip
     assert outcome is not None
     if options.trace is not None:
         outcome.write_trace(options.trace)
-    tables = Group(outcome, "", change_table(changes)) if changes else outcome
+    if options.svg is not None:
+        outcome.to_svg(options.svg, f"Jobs of {options.jobs}")
+    tables = Group(outcome, "", change_table(changes, options.tenant)) if changes else outcome
     fields = outcome.to_dict
     answers.answer_page(
         options,
@@ -118,6 +148,11 @@ def _changes(rows: list[ClusterChange]) -> dict[str, Any]:
             "busy_share": row.outcome.busy_share,
             "busy_share_of_jobs": row.outcome.busy_share_of_jobs,
             "end_s": row.outcome.end,
+            "jobs": [
+                {"job": job.name, "iteration_s": job.iteration, "slowdown": job.slowdown}
+                for job in row.outcome.jobs
+                if job.start is not None
+            ],
         }
         for row in rows
     ]

@@ -67,6 +67,12 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="every worker pushes all, without sums inside of hosts",
     )
+    for name, of in (
+        ("bucket-view", "gradient_as_bucket_view: no copies, no memory beside gradients"),
+        ("find-unused", "find_unused_parameters: a last message says which were used"),
+        ("static-graph", "static_graph: nobody looks for unused parameters"),
+    ):
+        parser.add_argument(f"--{name}", action="store_true", default=None, help=f"DDP's {of}")
     parser.add_argument(
         "--call-us", type=float, metavar="US", help="of each part beside what the machine says"
     )
@@ -78,6 +84,11 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--tune", default="", metavar="KNOBS", help="find the best: bucket,partition,credit"
+    )
+    parser.add_argument(
+        "--advice",
+        action="store_true",
+        help="what larger buckets, accumulation, 16 bits, views and fewer cards give here",
     )
     parser.add_argument("--svg", metavar="FILE.svg", help="write a picture of the iteration")
     opts.add_knowledge(parser)
@@ -106,7 +117,10 @@ def _run(options: argparse.Namespace) -> int:
         **opts.types_of(options),
     }
     names = [name.replace("-", "_") for name, *_ in _KNOBS if name != "half-bytes"]
+    names += ["bucket_view", "find_unused", "static_graph"]
     knobs = {name: getattr(options, name) for name in names}
+    if options.advice:
+        return _advise(options, model, machine, {**knobs, "scheme": options.scheme, **job})
     other = None
     if options.against is not None:
         other = gradients(model, machine, options.strategy, scheme=options.against, **job)
@@ -122,4 +136,17 @@ def _run(options: argparse.Namespace) -> int:
 
     title = f"{model.name}: when gradients are sent"
     answers.answer(options, title, gradient_tables(found, other), fields)
+    return 0
+
+
+def _advise(options: argparse.Namespace, model: Any, machine: Any, job: dict[str, Any]) -> int:
+    """--advice."""
+    from plancast.errors import InputError
+    from plancast.gradient_traffic.advice import gradient_advice
+
+    if options.against or options.svg or options.tune:
+        raise InputError("--advice stands alone; leave --against, --svg and --tune out.")
+    found = gradient_advice(model, machine, options.strategy, **job)
+    title = f"{model.name}: what advice on gradients is worth"
+    answers.answer(options, title, found, found.to_dict)
     return 0

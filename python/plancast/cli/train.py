@@ -65,6 +65,23 @@ def add_parser(commands: Any) -> None:
         "keep,lasts=1day (default: none)",
     )
     parser.add_argument(
+        "--jitter",
+        type=float,
+        metavar="SIGMA",
+        help="kernels and messages vary by exp(SIGMA N); a step takes what it does on average",
+    )
+    parser.add_argument(
+        "--stragglers",
+        metavar="P:SPEED",
+        help="in a step each device runs at SPEED with probability P: 1%%:0.9",
+    )
+    parser.add_argument(
+        "--draws",
+        type=opts.positive,
+        metavar="N",
+        help="random steps that are simulated for each phase (default 50)",
+    )
+    parser.add_argument(
         "--simulate",
         type=opts.positive,
         default=0,
@@ -72,7 +89,7 @@ def add_parser(commands: Any) -> None:
         help="also simulate N runs failure by failure",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of simulated runs (default 0)"
+        "--seed", type=int, default=0, metavar="N", help="of simulated runs and random steps (0)"
     )
     add_prices(parser)
     opts.add_knowledge(parser)
@@ -159,6 +176,7 @@ def run(options: argparse.Namespace) -> int:
             failures=options.failures,
             checkpoints=options.checkpoints,
             slow_hosts=options.slow_hosts,
+            randomness=_randomness(options),
             simulate_runs=options.simulate,
             seed=options.seed,
             price=options.price,
@@ -177,6 +195,22 @@ def run(options: argparse.Namespace) -> int:
     else:
         answers.print_rich(result)
     return answers.NOTHING_FITS if options.require_fit and not result.fits else 0
+
+
+def _randomness(options: argparse.Namespace) -> Any:
+    """What --jitter, --stragglers and --draws ask for."""
+    from plancast.randomness import DEFAULT_SAMPLES, Randomness
+
+    if options.jitter is None and options.stragglers is None:
+        if options.draws is not None:
+            raise InputError("--draws needs something random; give --jitter or --stragglers.")
+        return None
+    return Randomness(
+        jitter=options.jitter or 0.0,
+        stragglers=options.stragglers,
+        samples=options.draws or DEFAULT_SAMPLES,
+        seed=options.seed,
+    )
 
 
 def _write_pictures(options: argparse.Namespace, title: str, result: Any) -> None:

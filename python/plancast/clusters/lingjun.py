@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -136,6 +136,20 @@ def read_lingjun(
     jobs = _read_jobs(paths["job"])
     workers = _read_workers(paths["worker"], jobs, topology)
     return _placed(jobs, workers, topology, told), topology.fabric(told)
+
+
+def wider(folder: str | Path, assumed: Assumed | None = None) -> dict[str, _core.Fabric]:
+    """Networks of the data set's hosts with something more each."""
+    told = assumed or Assumed()
+    topology = read_topology(Path(folder) / _FILES["topo"])
+    return {
+        f"{what} more": topology.fabric(replace(told, **{name: getattr(told, name) + 1}))
+        for what, name in (
+            ("an uplink of every ASW", "asw_uplinks"),
+            ("an uplink of every PSW group", "psw_uplinks"),
+            ("a rail (an interface of every host)", "nics_per_host"),
+        )
+    }
 
 
 @dataclass

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plancast import files
 from plancast.clusters import timeline
 
 if TYPE_CHECKING:
@@ -210,6 +211,12 @@ class ClusterOutcome:
     def write_trace(self, path: str | Path) -> None:
         """Writes when which job ran how fast, for Perfetto."""
         timeline.write(self, path)
+
+    def to_svg(self, path: str | Path, title: str = "Jobs on a cluster") -> None:
+        """Writes a picture of the jobs over time, coloured by what others cost them."""
+        from plancast.report.cluster_svg import cluster_svg
+
+        files.write_text(path, cluster_svg(self, title))
 
     def __rich__(self) -> RenderableType:
         from plancast.report.cluster import cluster_tables

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from plancast import _core, arguments
 from plancast.checked import checked
@@ -15,6 +16,7 @@ from plancast.clusters.outcome import (
     Stretch,
     Wait,
 )
+from plancast.clusters.saved import simulate
 from plancast.errors import InputError
 from plancast.machine import Machine
 from plancast.session import Session
@@ -50,6 +52,8 @@ def cluster(
     shortcuts: bool = True,
     fabric: _core.Fabric | None = None,
     session: Session | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 10.0,
 ) -> ClusterOutcome:
     """Runs jobs that share the network of a machine.
 
@@ -85,6 +89,9 @@ def cluster(
       shortcuts: leave out what repeats; without, every iteration is simulated.
       fabric: in place of the machine's network, that of a data set.
       session: memo of forecasts.
+      checkpoint: a file that says how the simulation stands, written every so often and removed at
+        the end; where it is there, the simulation goes on from it, with the same outcome.
+      checkpoint_every: seconds that it computes between two.
     """
     listed = list(jobs)
     options = {"sharing": sharing, "order": order, "levels": levels, "paths": paths}
@@ -100,21 +107,29 @@ def cluster(
         fabric = _core.Fabric.of(machine._core, arguments.whole(uplinks, "uplinks", 1, 4096))
     memo = session or Session()
     told = [placed(job, fabric, machine, memo) for job in listed]
-    result = _core.simulate_cluster(
+    if not 0 <= checkpoint_every <= _LONGEST_DETAIL_S:
+        raise InputError(f"`checkpoint_every` is {checkpoint_every} s; give 0 to an hour.")
+    result, over = simulate(
+        checkpoint,
+        checkpoint_every,
         fabric,
         [job.core for job in told],
-        sharing=sharing,
-        order=order,
-        levels=levels,
-        paths=paths,
-        backfill=queue == "backfill",
-        seed=seed,
-        until_ps=None if until is None else round(until * _PS),
-        waits=len(listed) <= _FEW_JOBS if waits is None else waits,
-        slices_until=round(detail * _PS),
-        shortcuts=shortcuts,
+        {
+            "sharing": sharing,
+            "order": order,
+            "levels": levels,
+            "paths": paths,
+            "backfill": queue == "backfill",
+            "seed": seed,
+            "until_ps": None if until is None else round(until * _PS),
+            "waits": len(listed) <= _FEW_JOBS if waits is None else waits,
+            "slices_until": round(detail * _PS),
+            "shortcuts": shortcuts,
+        },
     )
-    return _outcome(result, listed, told, fabric, options | {"until": until})
+    outcome = _outcome(result, listed, told, fabric, options | {"until": until})
+    over()
+    return outcome
 
 
 def _check(

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from plancast import _core, arguments, files, precision
 from plancast.checked import checked
-from plancast.errors import InputError
 from plancast.gradient_traffic import tuning as tune_
 from plancast.gradient_traffic.traffic import (
     MOST_SERVERS,
     GradientTraffic,
     scheme,
-    size_of,
     with_knobs,
+)
+from plancast.gradient_traffic.worker import (
+    WorkerPlan,
+    batch_of_worker,
+    memory_s_per_byte,
+    of_one_worker,
+    samples_of,
 )
 from plancast.immutable import Immutable
 from plancast.machine import Machine
 from plancast.model import Model
-from plancast.planning import check_nouns
+from plancast.planning import check_nouns, predict
 from plancast.question import core_of
 from plancast.session import Session
 
@@ -31,9 +36,6 @@ if TYPE_CHECKING:
 
     from plancast.gradient_traffic.tuning import Tuning
     from plancast.precision import Types
-
-# What cuts a worker's model over devices.
-_SPLITS = ("tp", "pp", "cp", "ep", "etp", "vpp")
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,10 @@ class GradientForecast(Immutable):
         if self.traffic.wait == "all":
             return self._plan.alone_ps
         # Updates go on while the host prepares the next iteration.
-        free = replace(self.traffic, call_us=0.0, bus_gb_per_s=1e6, half_bytes=0)
+        free = replace(
+            self.traffic, call_us=0.0, bus_gb_per_s=1e6, half_bytes=0, bucket_view=True,
+            find_unused=False,
+        )  # fmt: skip
         local = replace(free, servers=0, host_sums=True, spread=0, credit=max(free.credit, 1))
         return min(self._plan.run(local).iteration_ps, self._run.iteration_ps)
 
@@ -122,6 +127,23 @@ class GradientForecast(Immutable):
     def most_in_flight(self) -> int:
         """Bytes at a time, of one sender."""
         return self._run.most_in_flight
+
+    @property
+    def bucket_bytes(self) -> int:
+        """Device memory of buckets beside the gradients, and of what is cast for sending."""
+        return self._plan.own_bytes(self.traffic)
+
+    @property
+    def peak_memory(self) -> int:
+        """Device memory of a worker with its buckets, bytes."""
+        return self._plan.peak_memory + self.bucket_bytes
+
+    @property
+    def copies_time(self) -> float:
+        """Of an iteration, kernels that copy and cast gradients for sending, seconds."""
+        sends = self._plan.passes if self.traffic.sync == "each" else 1
+        each = sum(self._plan.copies(self.traffic)) * self._plan.level
+        return each * self.gradient_bytes * sends
 
     @property
     def sent_bytes(self) -> int:
@@ -164,6 +186,9 @@ class GradientForecast(Immutable):
             "parts": self.parts,
             "most_in_flight_bytes": self.most_in_flight,
             "sent_bytes": self.sent_bytes,
+            "copies_time_s": self.copies_time,
+            "bucket_bytes": self.bucket_bytes,
+            "peak_memory_bytes": self.peak_memory,
         }
         if self.tuning is not None:
             fields["tuning"] = self.tuning.to_dict()
@@ -195,43 +220,6 @@ class GradientForecast(Immutable):
         )
 
 
-@dataclass(frozen=True)
-class WorkerPlan:
-    """What one worker computes, and where its gradients go."""
-
-    model: Model
-    machine: Machine
-    strategy: str
-    global_batch: int
-    units: list[tuple[str, int, int, int, int]]
-    passes: int
-    host_ps: int
-    level: float
-
-    @property
-    def second(self) -> float:
-        """Of a picosecond that is simulated, the seconds that runs take."""
-        return 1e-12 * self.level
-
-    @property
-    def alone_ps(self) -> int:
-        """An iteration of a worker without others."""
-        passes = sum(forward + backward for _, forward, backward, _, _ in self.units)
-        return self.host_ps + self.passes * passes + sum(unit[3] for unit in self.units)
-
-    @property
-    def gradient_bytes(self) -> int:
-        """What a backward pass has to send."""
-        return sum(unit[4] for unit in self.units)
-
-    def run(self, traffic: GradientTraffic) -> _core.GradientRun:
-        """The iteration with gradients sent so."""
-        knobs = traffic.core()
-        return _core.run_gradients(
-            self.units, self.machine._core, host_ps=self.host_ps, passes=self.passes, **knobs
-        )
-
-
 @checked
 def gradients(
     model: Model,
@@ -252,6 +240,9 @@ def gradients(
     call_us: float | None = None,
     bus_gb_per_s: float | None = None,
     half_bytes: int | str | None = None,
+    bucket_view: bool | None = None,
+    find_unused: bool | None = None,
+    static_graph: bool | None = None,
     tune: Sequence[str] | str = (),
     batch: int | None = None,
     dtype: str = "bf16",
@@ -279,6 +270,9 @@ def gradients(
       call_us: of each part beside what the machine says, microseconds.
       bus_gb_per_s: what links are known to reach, in place of the machine's prices.
       half_bytes: of such a link.
+      bucket_view: DDP's `gradient_as_bucket_view`.
+      find_unused: DDP's `find_unused_parameters`.
+      static_graph: DDP's `static_graph`, with which nobody looks for unused parameters.
       tune: knobs to be chosen for the machine: `bucket,partition,credit`, or some of them.
       batch: global batch; absent: GPUs * mb * accum.
       dtype: matmul precision.
@@ -294,7 +288,7 @@ def gradients(
     True
     """
     check_nouns(model, machine, session)
-    short, told = _of_one_worker(strategy, machine.devices)
+    short, told = of_one_worker(strategy, machine.devices)
     traffic = _start(scheme, servers)
     knobs = {
         "bucket": told.get("bucket") if bucket is None else bucket,
@@ -309,22 +303,42 @@ def gradients(
         "call_us": call_us,
         "bus_gb_per_s": bus_gb_per_s,
         "half_bytes": half_bytes,
+        "bucket_view": bucket_view,
+        "find_unused": find_unused,
+        "static_graph": static_graph,
     }
     traffic = with_knobs(traffic, knobs)
     wanted = tune_.knobs_of(tune)
-    own = _batch_of_worker(arguments.batch(batch), machine.devices)
-    units, passes, host_ps, level = _core.plan_gradients(
-        model._core,
-        machine._core,
-        core_of(short),
-        (session or Session())._core,
-        batch=own,
-        dtype=arguments.dtype(dtype),
-        profile=arguments.word(profile, "profile"),
-        precision=precision.asked(types),
+    own = batch_of_worker(arguments.batch(batch), machine.devices)
+    memo = session or Session()
+
+    def read(asked: Types) -> tuple[list[tuple[str, int, int, int, int]], int, int, float]:
+        return _core.plan_gradients(
+            model._core,
+            machine._core,
+            core_of(short),
+            memo._core,
+            batch=own,
+            dtype=arguments.dtype(dtype),
+            profile=arguments.word(profile, "profile"),
+            precision=precision.asked(asked),
+        )
+
+    units, passes, host_ps, level = read(types)
+    size = own or samples_of(short) * passes
+    plan = WorkerPlan(
+        model,
+        machine,
+        short,
+        size * machine.devices,
+        units,
+        passes,
+        host_ps,
+        level,
+        wider=_wider(units, types, read),
+        memory_s_per_byte=memory_s_per_byte(machine, memo),
+        peak_memory=_peak(model, machine, short, size, dtype, profile, memo, types),
     )
-    size = own or _samples(short) * passes
-    plan = WorkerPlan(model, machine, short, size * machine.devices, units, passes, host_ps, level)
     if not wanted:
         return GradientForecast(plan, traffic)
     tuned = tune_.tune(lambda one: plan.run(one).iteration_ps, traffic, wanted, plan.gradient_bytes)
@@ -336,41 +350,32 @@ def _start(name: str, servers: int) -> GradientTraffic:
     return scheme(arguments.word(name, "scheme"), servers=hosts)
 
 
-def _batch_of_worker(batch: int | None, workers: int) -> int | None:
-    if batch is None:
-        return None
-    if batch % workers:
-        raise InputError(f"the global batch {batch} is no multiple of the {workers} workers.")
-    return batch // workers
+def _wider(
+    units: list[tuple[str, int, int, int, int]],
+    types: Types,
+    read: Callable[[Types], tuple[Any, ...]],
+) -> float:
+    """Bytes of a gradient against those that are sent: 2 of a hook that compresses."""
+    if types.get("reduce_dtype") is None:
+        return 1.0
+    usual = {name: value for name, value in types.items() if name != "reduce_dtype"}
+    whole: int = sum(unit[4] for unit in read(cast("Types", usual))[0])
+    return max(1.0, whole / max(1, sum(unit[4] for unit in units)))
 
 
-def _samples(short: str) -> int:
-    found = [word[3:] for word in short.split(",") if word.startswith("mb=")]
-    return int(found[0]) if found else 1
-
-
-def _of_one_worker(strategy: str, workers: int) -> tuple[str, dict[str, str]]:
-    """What of a plan says what one worker computes, and what says how gradients are sent."""
-    kept, told = [], {}
-    for word in filter(None, (part.strip() for part in strategy.split(","))):
-        name, _, value = word.partition("=")
-        if name in ("bucket", "sync"):
-            told[name] = value
-        elif name == "dp":
-            if value != str(workers):
-                raise InputError(f"`{word}`: each of the {workers} GPUs is a worker; leave dp out.")
-        elif name in _SPLITS and value != "1":
-            raise InputError(
-                f"`{word}`: queues of gradients are those of workers of one GPU each. "
-                "`plancast predict` has plans that are split."
-            )
-        elif name in ("zero", "overlap", "hsdp") and value != "0":
-            raise InputError(
-                f"`{word}`: here gradients are summed whole, when the knobs of this command say. "
-                "`plancast predict` has sharded plans."
-            )
-        elif name not in (*_SPLITS, "zero", "hsdp"):
-            kept.append(word)
-    if "bucket" in told:
-        size_of(told["bucket"], "bucket", 0)
-    return ",".join(kept), told
+def _peak(
+    model: Model,
+    machine: Machine,
+    short: str,
+    size: int,
+    dtype: str,
+    profile: str,
+    session: Session,
+    types: Types,
+) -> int:
+    """Device memory of a worker, bytes."""
+    forecast = predict(
+        model, machine, short, batch=size * machine.devices, dtype=dtype, profile=profile,
+        session=session, **types,
+    )  # fmt: skip
+    return forecast.peak_memory

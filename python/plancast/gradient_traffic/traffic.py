@@ -42,6 +42,11 @@ class GradientTraffic:
       call_us: microseconds of each part beside what the machine says: launches, copies.
       bus_gb_per_s: in place of the machine's prices, what links are known to reach, GB/s.
       half_bytes: of such a link, the size of a message that reaches half of that rate.
+      bucket_view: gradients are parts of buckets (`gradient_as_bucket_view`); else they are copied
+        into them and back, and take memory twice.
+      find_unused: parameters that a pass did not use are looked for, and a last message says which
+        (`find_unused_parameters`); what the host does for it is not counted.
+      static_graph: the same parameters are used in every pass, so that nobody looks.
     """
 
     bucket: int = 0
@@ -57,6 +62,9 @@ class GradientTraffic:
     call_us: float = 0.0
     bus_gb_per_s: float | None = None
     half_bytes: int = 0
+    bucket_view: bool = True
+    find_unused: bool = False
+    static_graph: bool = False
 
     def __post_init__(self) -> None:
         for name, known in (("order", ORDERS), ("wait", WAITS), ("sync", SYNCS)):
@@ -102,7 +110,7 @@ class GradientTraffic:
         """The knobs that are not as by default.
 
         >>> str(scheme("ddp"))
-        'bucket=25MiB,first_bucket=1MiB'
+        'bucket=25MiB,first_bucket=1MiB,bucket_view=off'
         """
         words = []
         for name in ("bucket", "first_bucket", "partition", "credit"):
@@ -117,6 +125,9 @@ class GradientTraffic:
                 words.append(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
         if not self.host_sums:
             words.append("host_sums=off")
+        if not self.bucket_view:
+            words.append("bucket_view=off")
+        words += [f"{name}=on" for name in ("find_unused", "static_graph") if getattr(self, name)]
         if self.spread and self.servers and not self.partition:
             words.append(f"spread={size_text(self.spread)}")
         if self.half_bytes:
@@ -125,13 +136,14 @@ class GradientTraffic:
 
 
 # What software does where nobody says otherwise. DDP: kDefaultBucketBytesCap and
-# kDefaultFirstBucketBytes of torch/csrc/distributed/c10d/reducer.hpp, one communicator.
+# kDefaultFirstBucketBytes of torch/csrc/distributed/c10d/reducer.hpp, one communicator, gradients
+# beside their buckets (gradient_as_bucket_view=False).
 # ByteScheduler: partitions of 1e6 and a credit of 4e6 parameters with servers, 8e6 and 16e6 with
 # all-reduces (github.com/bytedance/byteps, bytescheduler/docs/scheduling.md), four bytes each.
 # Tensors by themselves, with servers: as ps-lite sends them for MXNet, which spreads arrays of
 # MXNET_KVSTORE_BIGARRAY_BOUND = 1e6 elements and more (MXNet's docs, faq/env_var.md).
 _SCHEMES: dict[str, dict[str, Any]] = {
-    "ddp": {"bucket": 25 * _MIB, "first_bucket": _MIB},
+    "ddp": {"bucket": 25 * _MIB, "first_bucket": _MIB, "bucket_view": False},
     "tensors": {"wait": "own"},
     "bytescheduler": {"order": "priority", "wait": "own"},
 }

@@ -51,10 +51,12 @@ def cluster_tables(outcome: ClusterOutcome) -> RenderableType:
     return Group(*parts)
 
 
-def change_table(rows: Sequence[ClusterChange]) -> RenderableType:
+def change_table(rows: Sequence[ClusterChange], tenant: str | None = None) -> RenderableType:
     """What would help, and by how much."""
     table = FittedTable()
     table.words("with one thing changed", least=24)
+    if tenant is not None:
+        table.numbers(f"{tenant} slowdown")
     table.numbers("GPUs compute")
     table.numbers("of jobs", leaves=2)
     table.numbers("worst slowdown")
@@ -64,8 +66,10 @@ def change_table(rows: Sequence[ClusterChange]) -> RenderableType:
             table.row(row.change, "no room")
             continue
         ran = [job for job in row.outcome.jobs if job.start is not None]
+        own = [] if tenant is None else [f"{row.outcome.job(tenant).slowdown:.3f}"]
         table.row(
             row.change,
+            *own,
             percent(row.outcome.busy_share),
             percent(row.outcome.busy_share_of_jobs),
             f"{max((job.slowdown for job in ran), default=1.0):.3f}",

@@ -70,6 +70,10 @@ def _figures(found: GradientForecast) -> Text:
         f"in {found.messages:,} messages, {found.parts:,} parts; at most "
         f"{found.most_in_flight / 1e6:,.3g} MB in flight",
     )
+    beside = f", {found.bucket_bytes / 1e6:,.4g} MB of it for buckets" if found.bucket_bytes else ""
+    line("memory", f"{found.peak_memory / 1e9:,.4g} GB", f"of a worker{beside}")
+    if found.copies_time > 0:
+        line("copies", duration(found.copies_time), "of gradients into buckets, back, and casts")
     text.rstrip()
     return text
 

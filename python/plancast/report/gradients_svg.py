@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _WIDTH, _LEFT, _RIGHT = 900, 84, 16
 _TITLE, _LANE, _GAP, _AXIS, _LEGEND = 24, 26, 5, 26, 30
 _LANES = {
-    "computes": ("forward", "backward", "update", "host"),
+    "computes": ("forward", "backward", "unpack", "update", "host"),
     "reduces": ("reduce",),
     "pushes": ("push",),
     "pulls": ("pull",),
@@ -105,7 +105,7 @@ def _joined(spans: Sequence[GradientSpan], least: float) -> list[tuple[GradientS
 
 
 def _fill(span: GradientSpan, most: int) -> str:
-    if span.what == "update":
+    if span.what in ("update", "unpack"):
         return _UPDATE
     return _HOST if span.what == "host" else _colour(span.index / most)
 
@@ -129,10 +129,10 @@ def _legend(top: int) -> list[str]:
         f'<text x="{_LEFT}" y="{top + 16}">first layer</text><text x="{x}" y="{top + 16}">last '
         "layer</text>"
     )
-    for name, fill, at in (("update", _UPDATE, x + 90), ("host", _HOST, x + 170)):
+    for name, fill, at in (("update, copies", _UPDATE, x + 90), ("host", _HOST, x + 210)):
         parts.append(
             f'<rect x="{at}" y="{top + 6}" width="12" height="12" fill="{fill}"/>'
             f'<text x="{at + 18}" y="{top + 16}">{name}</text>'
         )
-    parts.append(f'<text x="{x + 240}" y="{top + 16}" fill="#555">low: backward passes</text>')
+    parts.append(f'<text x="{x + 280}" y="{top + 16}" fill="#555">low: backward passes</text>')
     return parts

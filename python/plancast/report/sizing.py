@@ -38,6 +38,7 @@ def sizing_tables(sizing: Sizing) -> RenderableType:
                 style="bold green",
             ),
             WrappedText(best.run.phases[0].forecast.strategy, style="cyan"),
+            *_cheaper(sizing),
             "",
         ]
     else:
@@ -57,6 +58,19 @@ def sizing_tables(sizing: Sizing) -> RenderableType:
         parts += ["", _curve(sizing), ""]
     parts += stands_on(_sources(sizing))
     return Group(*parts)
+
+
+def _cheaper(sizing: Sizing) -> list[RenderableType]:
+    found = sizing.cheaper
+    if found is None or found.run is None or found.run.usd is None:
+        return []
+    return [
+        WrappedText(
+            f"these are the fewest; {found.hosts:,} cost less: {whole_run(found.run.seconds)}, "
+            f"{money(found.run.usd)}, {found.run.phases[0].forecast.strategy}",
+            style="yellow",
+        )
+    ]
 
 
 def _unit(sizing: Sizing) -> str:

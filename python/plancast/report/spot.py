@@ -46,6 +46,9 @@ def _figures(run: SpotRun) -> Text:
         f"{outcome.restarts} restarts, {count(outcome.lost_samples)} samples done twice",
         "bold green",
     )
+    low, high = run.interval
+    until = "the trace's end or later" if high is None else whole_run(high)
+    line("", f"90 % between {whole_run(low)} and {until}", "", "dim")
     line(
         "goodput",
         percent(run.goodput),
@@ -53,6 +56,10 @@ def _figures(run: SpotRun) -> Text:
     )
     if run.usd is not None and run.usd_per_sample is not None:
         line("cost", money(run.usd), f"{money(1000 * run.usd_per_sample)} for 1,000 samples")
+    bounds = run.usd_interval
+    if bounds is not None:
+        most = "unknown" if bounds[1] is None else money(bounds[1])
+        line("", f"90 % between {money(bounds[0])} and {most}", "", "dim")
     other = run.dedicated_usd_per_sample
     if other is not None:
         line(

@@ -33,7 +33,8 @@ def run_tables(run: TrainingRun) -> RenderableType:
     parts += ["", _figures(run), ""]
     if len(run.phases) > 1:
         parts += [_phases(run, len(plans) > 1), ""]
-    if run.useful_share < 1 or run.paused_s > 0:
+    random = any(phase.jitter is not None for phase in run.phases)
+    if run.useful_share < 1 or run.paused_s > 0 or random:
         parts += [_time(run)]
     if not run.fits:
         advice = next(p.forecast.fit_advice for p in run.phases if not p.forecast.fits)
@@ -133,6 +134,14 @@ def _time(run: TrainingRun) -> Group:
             f"one every {whole_run(found.costs.mtbf)}; ",
             f"{whole_run(found.costs.restart)} until it goes on",
         )
+    longest = max(run.phases, key=lambda phase: phase.seconds)
+    if longest.jitter is not None:
+        noise = longest.jitter
+        line(
+            "jitter",
+            f"a step takes {noise.factor:.4g} times as long, ± {percent(noise.deviation)} ",
+            f"({noise.samples:,} random ones, seed {noise.seed})",
+        )
     if run.slowed is not None:
         slow = run.slowed
         evicted = f"it is evicted after {whole_run(float(slow.hosts.detect))}"
@@ -163,8 +172,12 @@ def _time(run: TrainingRun) -> Group:
 
 def shares(run: TrainingRun) -> list[tuple[str, float]]:
     """Shares of the wall time; they sum to one."""
-    training, pauses = run.training_s / run.seconds, run.paused_s / run.seconds
-    parts = [("training", training), ("evaluation", pauses)]
+    steady = sum(phase.steps * phase.forecast.iteration_time for phase in run.phases)
+    parts = [("training", min(steady, run.training_s) / run.seconds)]
+    if any(phase.jitter is not None for phase in run.phases):
+        held = max(run.training_s - steady, 0.0)
+        parts.append(("held up by jitter, stragglers", held / run.seconds))
+    parts.append(("evaluation", run.paused_s / run.seconds))
     found = run.reliability
     useful = 1.0 if found is None else found.useful
     if run.slowed is not None:

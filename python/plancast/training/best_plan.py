@@ -32,7 +32,6 @@ def best_plan(
     *,
     batch: int,
     profile: str,
-    like: str = "",
     progress: Callable[[int, int], object] | None = None,
     **how: Any,
 ) -> Forecast:
@@ -47,19 +46,12 @@ def best_plan(
       machine: where.
       batch: samples per step.
       profile: software profile.
-      like: a good plan on another number of hosts: its micro-batch is looked at first, with its tp,
-        half and twice that.
       progress: of the first pass: called with plans done and in all.
       how: other arguments of `pc.rank`.
 
     Raises:
       NoPlanFitsError: none fits in memory.
     """
-    zero = _first_zero(profile)
-    if like:
-        near = _near(model, machine, like, zero, batch, profile, how)
-        if near is not None:
-            return near
     return good_plans(model, machine, batch=batch, profile=profile, progress=progress, **how)[0]
 
 
@@ -111,27 +103,6 @@ def _first_zero(profile: str) -> str:
     has = (zero for zero in (1, 3) if not why_framework_cannot_run(profile, f"dp=8,zero={zero}"))
     zero = next(has, None)
     return "" if zero is None else f"zero={zero},"
-
-
-def _near(
-    model: Model,
-    machine: Machine,
-    like: str,
-    zero: str,
-    batch: int,
-    profile: str,
-    how: dict[str, Any],
-) -> Forecast | None:
-    """The best of the plans like one; None: none fits."""
-    items = dict(item.partition("=")[::2] for item in like.split(","))
-    tp, mb = int(items.get("tp") or 1), items.get("mb") or "1"
-    widths = "|".join(str(width) for width in (tp // 2, tp, 2 * tp) if width)
-    near = f"tp={widths},mb={mb},vpp=1,recompute=none|selective|full"
-    first = _ranked(model, machine, f"{zero}{near}", batch, profile, None, how)
-    flat = _ranked(model, machine, f"pp=1,zero=2|3,{near}", batch, profile, None, how)
-    finer = _finer(model, machine, first, zero, batch, profile, how)
-    plans = fastest_first([*first, *flat, *finer])
-    return plans[0] if plans else None
 
 
 def _finer(

@@ -14,6 +14,7 @@ from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, check_nouns, predict
 from plancast.progress import Progress, following
+from plancast.randomness import Randomness
 from plancast.session import Session
 from plancast.strategy import Strategy
 from plancast.training import amounts
@@ -23,6 +24,7 @@ from plancast.training.checkpoints import Checkpoints, state_bytes
 from plancast.training.event_run import EventRun, Simulated, simulate
 from plancast.training.failures import Failures
 from plancast.training.goodput import Costs, best_interval, goodput, waiting_share
+from plancast.training.jitter import jittered
 from plancast.training.phases import Phase, Settled
 from plancast.training.prices import Rent, draw, rent_if_known
 from plancast.training.reliability import Reliability
@@ -55,6 +57,7 @@ def train(
     failures: Failures | str | None = _DEFAULT_FAILURES,
     checkpoints: Checkpoints | str | None = None,
     slow_hosts: SlowHosts | str | None = None,
+    randomness: Randomness | None = None,
     simulate_runs: int = 0,
     seed: int = 0,
     price: float | str = "on-demand",
@@ -88,6 +91,8 @@ def train(
         (`Failures.parse`); None: nothing fails.
       checkpoints: `Checkpoints`, or text such as `async,store=2TB/s,every=30min`.
       slow_hosts: `SlowHosts`, or text such as `host=5000h,speed=0.8,detect=30min`; None: none.
+      randomness: jitter and stragglers of single iterations, simulated for every phase; steps
+        then take what they take on average.
       simulate_runs: how many runs to simulate failure by failure, beside the closed form.
       seed: of simulated runs.
       price: dollars per GPU-hour, or `on-demand`, `reserved` or `spot`.
@@ -140,6 +145,11 @@ def train(
     settled = phase_rules.settle(list(phases or ()), ramp, model, total, usual)
     with following(progress, "plans") as tell:
         runs = tuple(_forecasts(model, machine, settled, how, tell))
+    if randomness is not None:
+        runs = tuple(
+            jittered(model, machine, phase, run, randomness, how)
+            for phase, run in zip(settled, runs, strict=True)
+        )
     paused = _pauses(evaluate, sum(run.steps for run in runs))
     reliability = _reliability(model, machine, runs, failures, checkpoints)
     money: Rent | str = rent_if_known(machine, price)

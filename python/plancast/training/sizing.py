@@ -16,7 +16,7 @@ from plancast.planning import DEFAULT_PROFILE
 from plancast.progress import Progress, following
 from plancast.session import Session
 from plancast.training import amounts
-from plancast.training.best_plan import NoPlanFitsError, best_plan
+from plancast.training.best_plan import NoPlanFitsError
 from plancast.training.run import train
 from plancast.training.sizing_result import CurvePoint, Option, Sizing
 from plancast.training.training_run import TrainingRun
@@ -32,10 +32,8 @@ _MOST_GPUS = 32_768
 _FIRST_MFU = 0.4
 # Twice the hosts that take more than this share of the time: it does not scale any more.
 _SATURATED = 0.95
-_OF_STATE = (
-    "grad_dtype", "main_grad_dtype", "reduce_dtype", "param_dtype", "gather_dtype", "state_dtype",
-    "master",
-)  # fmt: skip
+# A size that costs less than this share is worth telling.
+_CLEARLY = 0.99
 _CURVE = (0.25, 0.5, 1, 2, 4)
 
 
@@ -66,7 +64,8 @@ def size(
     """Finds the fewest hosts that train a model in time, of several kinds of machines.
 
     Powers of two are tried first, then three counts below the least that does: 1.25, 1.5 and 1.75
-    times a power of two. Of each count the plan is the best of a few (`train`'s `best`).
+    times a power of two; of the machine that is best then, any count, by halving. Of each count
+    the plan is the best of a few (`train`'s `best`).
 
     Args:
       model: what is trained.
@@ -125,16 +124,59 @@ def size(
             options.append(_option(trials[name], wanted, money, confidence))
         if tell is not None:
             tell(len(names), len(names))
-    sizing = Sizing(
+    sizing = _sorted(options, wanted, money, confidence)
+    if wanted is not None and sizing.best is not None:
+        # Every count counts for the answer; for the table those above do.
+        best = sizing.best
+        fewest = _fewest(trials[best.machine], best, wanted * 86400, money, confidence)
+        others = [option for option in options if option is not best]
+        sizing = _sorted([fewest, *others], wanted, money, confidence)
+    first = sizing.best or sizing.options[0]
+    if curve and first.run is not None:
+        sizing = replace(sizing, curve=_scaling(trials[first.machine], first))
+    return replace(sizing, cheaper=_cheaper(trials, sizing))
+
+
+def _sorted(
+    options: Sequence[Option], wanted: float | None, money: float | None, confidence: float
+) -> Sizing:
+    return Sizing(
         options=tuple(sorted(options, key=lambda option: _order(option, wanted is None))),
         days=wanted,
         budget=money,
         confidence=confidence,
     )
-    first = sizing.best or sizing.options[0]
-    if not curve or first.run is None:
-        return sizing
-    return replace(sizing, curve=_scaling(trials[first.machine], first))
+
+
+def _fewest(
+    trial: _Trial, found: Option, target: float, budget: float | None, confidence: float
+) -> Option:
+    """The fewest hosts of the best machine, by halving what lies below its count."""
+    counts = [hosts for hosts in trial.found if hosts < found.hosts]
+    low, high, best = max(counts, default=0), found.hosts, found
+    while high - low > 1:
+        middle = (low + high) // 2
+        run = trial.run(middle)
+        keeps = run is not None and run.seconds_at(confidence) <= target
+        if run is not None and budget is not None and run.usd is not None:
+            keeps = keeps and run.usd <= budget
+        if keeps:
+            high, best = middle, Option(trial.name, run)
+        else:
+            low = middle
+    return best
+
+
+def _cheaper(trials: dict[str, _Trial], sizing: Sizing) -> Option | None:
+    """Of what was tried of the best machine, what costs least, if that is clearly less."""
+    best = sizing.best
+    if best is None or best.run is None or best.run.usd is None:
+        return None
+    trial = trials[best.machine]
+    options = [Option(trial.name, run) for run in trial.found.values() if run is not None]
+    kept = [(o.run.usd, o.hosts, o) for o in options if sizing.keeps(o) and o.run and o.run.usd]
+    least = min(kept, key=lambda row: row[:2], default=None)
+    return None if least is None or least[0] > _CLEARLY * best.run.usd else least[2]
 
 
 class _Trial:
@@ -163,24 +205,10 @@ class _Trial:
         """The run on so many hosts; None: no plan fits, `why` says what is nearest."""
         if hosts not in self.found:
             try:
-                self.found[hosts] = self._trained(hosts)
+                self.found[hosts] = train(self.model, self.machine(hosts), "best", **self._how)
             except NoPlanFitsError as error:
                 self.found[hosts], self.why = None, str(error)
         return self.found[hosts]
-
-    def _trained(self, hosts: int) -> TrainingRun:
-        machine = self.machine(hosts)
-        known = [run for run in self.found.values() if run is not None]
-        if not known:
-            return train(self.model, machine, "best", **self._how)
-        other = min(known, key=lambda run: abs(math.log(run.machine.hosts / hosts)))
-        forecast = other.phases[0].forecast
-        names = ("profile", "dtype", "session", *_OF_STATE)
-        plan = best_plan(
-            self.model, machine, batch=forecast.global_batch, like=forecast.strategy,
-            **{name: self._how[name] for name in names if name in self._how},
-        )  # fmt: skip
-        return train(self.model, machine, plan.strategy, **self._how)
 
     def first_guess(self, days: float) -> int:
         """Hosts that would do at 40 % of the peak."""
@@ -271,8 +299,9 @@ def _order(option: Option, fastest: bool) -> tuple[int, float]:
 
 
 def _scaling(trial: _Trial, option: Option) -> tuple[CurvePoint, ...]:
-    """Half and twice as many hosts, and so on."""
-    counts = sorted({int(option.hosts * factor) for factor in _CURVE})
+    """Powers of two around its hosts, whose plans are the good ones, and itself."""
+    middle = 1 << round(math.log2(option.hosts))
+    counts = sorted({option.hosts, *(int(middle * factor) for factor in _CURVE)})
     points = []
     for hosts in counts:
         if 1 <= hosts <= trial.most:

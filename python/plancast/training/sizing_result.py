@@ -50,7 +50,8 @@ class CurvePoint:
 class Sizing(Immutable):
     """Machines that finish a run in time, cheapest first; those without a price behind them.
 
-    `days` and `budget` are what was asked for; `curve` is how the first option scales.
+    `days` and `budget` are what was asked for; `curve` is how the first option scales. `cheaper` is
+    the cheapest tried size of the best machine, where more hosts than the fewest cost less.
     """
 
     options: tuple[Option, ...]
@@ -58,6 +59,7 @@ class Sizing(Immutable):
     budget: float | None
     confidence: float
     curve: tuple[CurvePoint, ...] = ()
+    cheaper: Option | None = None
 
     @property
     def best(self) -> Option | None:
@@ -86,6 +88,7 @@ class Sizing(Immutable):
             "confidence": self.confidence,
             "best": None if self.best is None else self.best.machine,
             "options": [self._option(option) for option in self.options],
+            "cheaper": None if self.cheaper is None else self._option(self.cheaper),
             "curve": [
                 {"hosts": p.hosts, "units_per_s": p.units_per_s, "days": p.run.days,
                  "usd": p.run.usd, "strategy": p.run.phases[0].forecast.strategy}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from plancast import arguments
@@ -24,6 +24,7 @@ from plancast.training.goodput import Costs, best_interval
 from plancast.training.morphing import Gear, Morphed, morph
 from plancast.training.phases import usual_batch
 from plancast.training.prices import Rent, rent_if_known
+from plancast.training.spread import Spread, spread_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,7 +54,22 @@ class SpotRun(Immutable):
     cost: CheckpointCost
     rent: Rent | str
     dedicated_rent: Rent | str
+    fast: Morphed
+    slow: Morphed | None
     sources: tuple[str, ...] = ()
+
+    @property
+    def interval(self) -> tuple[float, float | None]:
+        """Central 90 % of the wall time, as the forecasts' errors have it; None: not by the end
+        of the trace."""
+        return self.fast.wall_s, None if self.slow is None else self.slow.wall_s
+
+    @property
+    def usd_interval(self) -> tuple[float, float | None] | None:
+        """The same of the dollars; None: no price is known."""
+        low, high = self.interval
+        lowest = self._usd_of(low)
+        return None if lowest is None else (lowest, None if high is None else self._usd_of(high))
 
     @property
     def paid_host_s(self) -> float:
@@ -69,9 +85,13 @@ class SpotRun(Immutable):
     @property
     def usd(self) -> float | None:
         """Dollars; None: no price is known."""
+        return self._usd_of(self.outcome.wall_s)
+
+    def _usd_of(self, wall_s: float) -> float | None:
         if isinstance(self.rent, str):
             return None
-        return self.rent.usd_per_hour / self.machine.hosts / 3600 * self.paid_host_s
+        hosts = self.trace.host_seconds(wall_s)
+        return self.rent.usd_per_hour / self.machine.hosts / 3600 * hosts
 
     @property
     def usd_per_sample(self) -> float | None:
@@ -105,6 +125,8 @@ class SpotRun(Immutable):
             "model": self.model.name,
             "machine": self.machine.name,
             **outcome,
+            "wall_s_interval": list(self.interval),
+            "usd_interval": None if self.usd_interval is None else list(self.usd_interval),
             "paid_host_hours": self.paid_host_s / 3600,
             "goodput": self.goodput,
             "usd": self.usd,
@@ -222,14 +244,23 @@ def spot(
     usual = Failures(host_hours=1.0)
     start = usual.startup if restart is None else amounts.seconds(restart, "restart", zero=True)
     interval = _interval(planner, trace, reference, work)
-    outcome = morph(
-        trace,
-        planner.gear,
-        work,
-        interval=interval,
-        restart=start,
-        notice=amounts.seconds(notice, "notice", zero=True),
-    )
+    warned = amounts.seconds(notice, "notice", zero=True)
+
+    def at(ratio: float) -> Morphed:
+        """All plans so many times as slow as forecast: what they share is most of the error."""
+
+        def gear(hosts: int) -> Gear | None:
+            found = planner.gear(hosts)
+            return None if found is None else replace(found, rate=found.rate / ratio)
+
+        return morph(trace, gear, work, interval=interval, restart=start, notice=warned)
+
+    outcome = at(1.0)
+    ratios = planner.spread(reference.hosts).interval(1.0)
+    try:
+        slow = at(ratios[1])
+    except InputError:  # the trace ends before
+        slow = None
     return SpotRun(
         model=model,
         machine=planner.machine(reference.hosts),
@@ -242,6 +273,8 @@ def spot(
         cost=planner.cost(reference.hosts),
         rent=rent_if_known(planner.machine(reference.hosts), price),
         dedicated_rent=rent_if_known(planner.machine(reference.hosts), dedicated_price),
+        fast=at(ratios[0]),
+        slow=slow,
         sources=tuple(planner.checkpoints.sources(planner.machine(reference.hosts))),
     )
 
@@ -289,6 +322,12 @@ class _Planner:
         forecast = self._plans.get(hosts)
         return None if forecast is None else self._geared(hosts, forecast)
 
+    def spread(self, hosts: int) -> Spread:
+        """How sure the plan's speed on so many hosts is."""
+        forecast = self._plans[hosts]
+        assert forecast is not None
+        return spread_of([(1.0, forecast)])
+
     def cost(self, hosts: int) -> CheckpointCost:
         """Of the plan on so many hosts."""
         forecast = self._plans[hosts]
@@ -309,12 +348,10 @@ class _Planner:
 
     def _plan(self, hosts: int) -> Forecast | None:
         if hosts not in self._plans:
-            known = [plan for plan in self._plans.values() if plan is not None]
             try:
                 self._plans[hosts] = best_plan(
-                    self._model, self.machine(hosts), batch=self.batch,
-                    like=known[-1].strategy if known else "", **self._how,
-                )  # fmt: skip
+                    self._model, self.machine(hosts), batch=self.batch, **self._how
+                )
             except NoPlanFitsError as error:
                 self._plans[hosts], self.why = None, str(error)
         return self._plans[hosts]

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Jitter:
+    """Random iterations against the one without noise: mean and standard deviation."""
+
+    factor: float
+    deviation: float
+    samples: int
+    seed: int
+
+
+@dataclass(frozen=True)
 class PhaseRun:
     """A phase as it runs: whole steps of `units` tokens (or samples), each as forecast."""
 
@@ -31,11 +41,18 @@ class PhaseRun:
     steps: int
     units: int
     forecast: Forecast
+    jitter: Jitter | None = None
 
     @property
     def seconds(self) -> float:
         """Training alone: no pauses, no failures."""
-        return self.steps * self.forecast.iteration_time
+        return self.steps * self.step_s
+
+    @property
+    def step_s(self) -> float:
+        """Of one step on average, with what is random in it."""
+        factor = 1.0 if self.jitter is None else self.jitter.factor
+        return self.forecast.iteration_time * factor
 
 
 @checked
@@ -95,7 +112,12 @@ class TrainingRun(Immutable):
     @cached_property
     def spread(self) -> Spread:
         """How sure the training time is."""
-        return spread_of([(phase.steps, phase.forecast) for phase in self.phases])
+        return spread_of(
+            [
+                (phase.seconds / phase.forecast.iteration_time, phase.forecast)
+                for phase in self.phases
+            ]
+        )
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -215,6 +237,7 @@ class TrainingRun(Immutable):
             low, high = row.pop("iteration_time_interval_s")
             row |= {"iteration_time_low_s": low, "iteration_time_high_s": high}
             row.pop("warnings")
+            row.pop("jitter")
         return pd.DataFrame.from_records(rows)
 
     @staticmethod
@@ -231,6 +254,7 @@ class TrainingRun(Immutable):
             "seconds": phase.seconds,
             "iteration_time_s": forecast.iteration_time,
             "iteration_time_interval_s": list(forecast.interval),
+            "jitter": None if phase.jitter is None else asdict(phase.jitter),
             "mfu": forecast.mfu,
             "peak_memory_bytes": forecast.peak_memory,
             "fits": forecast.fits,

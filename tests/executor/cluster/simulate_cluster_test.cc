@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/cluster/cluster_simulation.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -164,6 +165,90 @@ TEST(SimulateCluster, SteadyStatesAreAsRunningAll) {
       EXPECT_EQ(quick.jobs[j].iterations, jobs[j].iterations);
     }
   }
+}
+
+void ExpectSame(const ClusterOutcome& a, const ClusterOutcome& b) {
+  EXPECT_EQ(a.end_ps, b.end_ps);
+  EXPECT_EQ(a.steady_runs, b.steady_runs);
+  EXPECT_EQ(a.off_by, b.off_by);
+  ASSERT_EQ(a.jobs.size(), b.jobs.size());
+  for (size_t j = 0; j < a.jobs.size(); ++j) {
+    const ClusterJobOutcome &one = a.jobs[j], &other = b.jobs[j];
+    EXPECT_EQ(one.start_ps, other.start_ps);
+    EXPECT_EQ(one.end_ps, other.end_ps);
+    EXPECT_EQ(one.iterations, other.iterations);
+    EXPECT_EQ(one.steady_ps, other.steady_ps);
+    EXPECT_EQ(one.intensity, other.intensity);
+    EXPECT_EQ(one.correction, other.correction);
+    EXPECT_EQ(one.level, other.level);
+    EXPECT_EQ(one.devices, other.devices);
+  }
+  ASSERT_EQ(a.links.size(), b.links.size());
+  for (size_t l = 0; l < a.links.size(); ++l) {
+    EXPECT_EQ(a.links[l].bytes, b.links[l].bytes);
+    EXPECT_EQ(a.links[l].bytes_per_s, b.links[l].bytes_per_s);
+    EXPECT_EQ(a.links[l].jobs, b.links[l].jobs);
+  }
+  ASSERT_EQ(a.waits.size(), b.waits.size());
+  for (size_t w = 0; w < a.waits.size(); ++w) EXPECT_EQ(a.waits[w].seconds, b.waits[w].seconds);
+  ASSERT_EQ(a.stretches.size(), b.stretches.size());
+  for (size_t s = 0; s < a.stretches.size(); ++s) {
+    EXPECT_EQ(a.stretches[s].to_ps, b.stretches[s].to_ps);
+    EXPECT_EQ(a.stretches[s].iteration_ps, b.stretches[s].iteration_ps);
+  }
+  ASSERT_EQ(a.slices.size(), b.slices.size());
+  for (size_t s = 0; s < a.slices.size(); ++s) EXPECT_EQ(a.slices[s].end_ps, b.slices[s].end_ps);
+}
+
+// Killed between any two changes and resumed elsewhere, every digit of the outcome is the same.
+TEST(SimulateCluster, ASavedStateGoesOnAsIfNothingHadHappened) {
+  const Fabric fabric = Clos();
+  std::mt19937 random(23);
+  for (int round = 0; round < 30; ++round) {
+    const std::vector<ClusterJob> jobs = RandomJobs(random);
+    ClusterOptions options;
+    options.sharing = static_cast<ClusterSharing>(round % 3);
+    options.paths = static_cast<PathChoice>(round / 3 % 3);
+    options.backfill = round % 2 == 1;
+    options.levels = round % 4;
+    options.slices_until = round % 5 == 0 ? 20 * kSecond : 0;
+    if (round % 7 == 6) options.until_ps = 100 * kSecond;
+    ASSERT_OK_AND_ASSIGN(const ClusterOutcome whole, SimulateCluster(fabric, jobs, options));
+    std::string state;
+    int64_t resumed = 0;
+    for (bool over = false; !over; ++resumed) {
+      ClusterSimulation simulation(fabric, jobs, options);
+      if (resumed > 0) {
+        EXPECT_OK(simulation.Restore(state));
+      }
+      uint32_t left = 1 + random() % 4;
+      ASSERT_OK_AND_ASSIGN(over, simulation.Run([&] { return left-- == 0; }));
+      if (over) ExpectSame(simulation.TakeOutcome(), whole);
+      state = simulation.Save();
+    }
+    EXPECT_GT(resumed, 2);
+  }
+}
+
+TEST(SimulateCluster, AStateOfSomethingElseIsRefused) {
+  const Fabric fabric = Clos();
+  std::mt19937 random(3);
+  const std::vector<ClusterJob> jobs = RandomJobs(random);
+  ClusterSimulation simulation(fabric, jobs, {});
+  int left = 6;
+  ASSERT_OK_AND_ASSIGN(const bool over, simulation.Run([&] { return left-- == 0; }));
+  ASSERT_FALSE(over);
+  const std::string state = simulation.Save();
+  const auto refuses = [&](absl::Span<const ClusterJob> others, const std::string& bytes) {
+    ClusterSimulation other(fabric, others, {});
+    return !other.Restore(bytes).ok();
+  };
+  EXPECT_FALSE(refuses(jobs, state));
+  EXPECT_TRUE(refuses(absl::MakeConstSpan(jobs).subspan(1), state));
+  for (size_t size : {size_t{0}, size_t{7}, state.size() / 2, state.size() - 1}) {
+    EXPECT_TRUE(refuses(jobs, state.substr(0, size))) << size;
+  }
+  EXPECT_TRUE(refuses(jobs, state + "x"));
 }
 
 // A link never carries more than it can, and no job is faster than alone.

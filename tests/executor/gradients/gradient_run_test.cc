@@ -306,6 +306,40 @@ TEST(GradientRunTest, OneMessageIsPricedByTheMachine) {
   EXPECT_EQ(run.iteration_ps, 4 * kMs + AloneTime(machine, *realised));
 }
 
+// Copies back begin with the first bucket's sum, one bucket after the other; those into buckets are
+// part of the backward pass.
+TEST(GradientRunTest, CopiesBesideBucketsShowWhereNothingIsAheadOfThem) {
+  const std::vector<GradientUnit> units(4, {"layer", kMs, 2 * kMs, 0, 1'000'000});
+  GradientTraffic traffic;
+  traffic.line = {1e9, 0};
+  const auto time = [&] { return RunOf(units, traffic, MachineOf(1, 2)).iteration_ps; };
+  // Each all-reduce takes 1 ms and hides below the next 2 ms of the backward pass, but the last.
+  EXPECT_EQ(time(), (4 * 3 + 1) * kMs);
+  traffic.unpack_s_per_byte = 0.25e-9;
+  EXPECT_EQ(time(), (4 * 3 + 1) * kMs + kMs / 4);  // three of four while the last is on its way
+  traffic.pack_s_per_byte = 0.5e-9;
+  EXPECT_EQ(time(), (4 * 3 + 1) * kMs + kMs / 4 + 4 * kMs / 2);
+  traffic.waits_for_all = false;
+  EXPECT_EQ(RunOf(units, traffic, MachineOf(1, 2)).compute_ps,
+            4 * 3 * kMs + 4 * (kMs / 4 + kMs / 2));
+}
+
+TEST(GradientRunTest, FlagsGoBehindAllGradients) {
+  const std::vector<GradientUnit> units(4, {"layer", kMs, 2 * kMs, 0, 1'000'000});
+  GradientTraffic traffic;
+  traffic.line = {1e9, 0};
+  traffic.overhead_ps = kMs;
+  const auto time = [&] { return RunOf(units, traffic, MachineOf(1, 2)).iteration_ps; };
+  const int64_t without = time();
+  traffic.flag_bytes = 100'000;
+  EXPECT_EQ(time(), without + kMs + kMs / 10);
+  traffic.passes = 2;
+  EXPECT_EQ(RunOf(units, traffic, MachineOf(1, 2)).parts, 5);
+  traffic.server_hosts = 1;
+  const GradientRun run = RunOf(units, traffic, MachineOf(2, 2));
+  EXPECT_EQ(run.sent_bytes, 4'100'000 / 2);
+}
+
 TEST(GradientRunTest, WhatIsNoTrafficIsRefused) {
   const std::vector<GradientUnit> units = {{"a", 1, 1, 0, int64_t{1} << 40}};
   GradientTraffic traffic;

@@ -150,10 +150,52 @@ def test_what_one_change_would_give():
     by_name = {row.change: row.outcome for row in changes}
     # In one pod it has the uplinks to nobody.
     assert by_name["a packed where there is room"].jobs[0].slowdown == 1.0
-    assert by_name["an uplink more"].jobs[0].iteration == pytest.approx(2.0)
-    assert by_name["an interface more a host"].busy_share == pytest.approx(now.outcome.busy_share)
+    assert by_name["a spine more (an uplink for every pod)"].jobs[0].iteration == pytest.approx(2.0)
+    assert by_name["a rail more (an interface for every host)"].busy_share == pytest.approx(
+        now.outcome.busy_share
+    )
     merits = [row.outcome.busy_share for row in changes]
     assert merits == sorted(merits, reverse=True)
+
+
+def test_a_tenant_asks_what_would_help_it():
+    machine = pc.Machine.from_yaml(
+        "preset: dgx-a100-80g\nhosts: 8\nnics_per_host: 1\nhosts_per_pod: 4\n"
+        "oversubscription: 4\nrail_optimized: false"
+    )
+    jobs = [
+        pc.ClusterJob(name=name, placement=where, compute=1, communicate=sent)
+        for name, where, sent in (
+            ("mine", "hosts 0,4", "25 GB"),
+            ("other", "hosts 1,5", "25 GB"),
+            ("inside", "hosts 2,3", "25 GB"),
+            ("also", "hosts 6,7", "25 GB"),
+        )
+    ]
+    now, *changes = pc.cluster_changes(jobs, machine, tenant="mine")
+    assert now.outcome.job("mine").slowdown > 1.2
+    times = [row.outcome.job("mine").iteration for row in changes if row.outcome is not None]
+    assert times == sorted(times)
+    names = [row.change for row in changes]
+    # The cluster is full enough that only an exchange puts it into one pod.
+    assert "mine and inside change places" in names
+    swapped = next(row for row in changes if row.change == "mine and inside change places").outcome
+    assert swapped.job("mine").devices == now.outcome.job("inside").devices
+    assert swapped.job("mine").slowdown == 1.0
+    with pytest.raises(pc.InputError, match="no job `mime`"):
+        pc.cluster_changes(jobs, machine, tenant="mime")
+
+
+def test_a_picture_of_jobs_over_time(tmp_path):
+    jobs = [
+        pc.ClusterJob(name="first <&>", gpus=40, compute=1, iterations=10),
+        pc.ClusterJob(name="second", gpus=8, compute=1, communicate="1 s", iterations=5),
+    ]
+    path = tmp_path / "jobs.svg"
+    pc.cluster(jobs, UNIT).to_svg(path)
+    picture = path.read_text()
+    assert picture.count("waits 10") == 1
+    assert "first &lt;&amp;&gt;" in picture
 
 
 @pytest.mark.parametrize(

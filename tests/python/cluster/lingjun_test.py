@@ -73,3 +73,13 @@ def test_what_cannot_be_is_refused_with_its_line(copied, name, old, new, words):
     with pytest.raises(pc.InputError) as error:
         pc.read_lingjun(copied)
     assert words in str(error.value)
+
+
+def test_what_more_links_of_the_data_set_would_give():
+    jobs, fabric = pc.read_lingjun(SAMPLE)
+    from plancast.clusters import lingjun
+
+    rows = pc.cluster_changes(jobs, MACHINE, fabric=fabric, wider=lingjun.wider(SAMPLE))
+    names = {row.change for row in rows}
+    assert "an uplink of every ASW more" in names
+    assert "a rail (an interface of every host) more" in names

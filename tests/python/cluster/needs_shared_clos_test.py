@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from functools import cache
 from pathlib import Path
 
 import plancast as pc
@@ -16,25 +17,28 @@ SEEDS = 100
 pytestmark = pytest.mark.skipif(not TOPOLOGY.exists(), reason=f"needs {TOPOLOGY}")
 
 
-@pytest.fixture(scope="module")
-def fabric():
-    told = pc.LingjunAssumptions(
-        nics_per_host=1, nic_gbit_per_s=400, asw_uplinks=2, psw_uplinks=8, uplink_gbit_per_s=400
-    )
+# Two uplinks a leaf and eight a pod for one interface a host, or four times as much for four.
+ONE = {"nics_per_host": 1, "nic_gbit_per_s": 400, "asw_uplinks": 2, "psw_uplinks": 8}
+FOUR = {"nics_per_host": 4, "nic_gbit_per_s": 200, "asw_uplinks": 8, "psw_uplinks": 32}
+
+
+@cache
+def fabric(four: bool = False):
+    told = pc.LingjunAssumptions(uplink_gbit_per_s=400, **(FOUR if four else ONE))
     return lingjun.read_topology(TOPOLOGY).fabric(told)
 
 
-def jobs(seed: int) -> list[pc.ClusterJob]:
-    """Thirty of two or four hosts anywhere, with one to eight GPUs of each."""
+def jobs(seed: int, hosts_of: list[int], gpus_of: list[int]) -> list[pc.ClusterJob]:
+    """Thirty, each on hosts anywhere, with so many GPUs of each."""
     draw = random.Random(seed)
     free = list(range(847))
     found = []
     for number in range(30):
-        hosts = draw.choice([2, 4])
+        hosts = draw.choice(hosts_of)
         mine = sorted(free.pop(draw.randrange(len(free))) for _ in range(hosts))
         compute = draw.choice([0.2, 0.4, 0.8, 1.6, 3.2])
         sent = compute * draw.uniform(0.2, 0.8)
-        gpus = draw.choice([1, 2, 4, 8])
+        gpus = draw.choice(gpus_of)
         devices = ",".join(f"{host * 8}-{host * 8 + gpus - 1}" for host in mine)
         found.append(
             pc.ClusterJob(
@@ -47,8 +51,13 @@ def jobs(seed: int) -> list[pc.ClusterJob]:
     return found
 
 
-def busy(seed: int, fabric, **options) -> float:
-    outcome = pc.cluster(jobs(seed), MACHINE, fabric=fabric, waits=False, seed=seed, **options)
+SMALL = ([2, 4], [1, 2, 4, 8])
+LARGE = ([2, 4, 8, 16], [8])
+
+
+def busy(seed: int, four: bool = False, **options) -> float:
+    these = jobs(seed, *(LARGE if four else SMALL))
+    outcome = pc.cluster(these, MACHINE, fabric=fabric(four), waits=False, seed=seed, **options)
     return outcome.busy_share_of_jobs
 
 
@@ -57,23 +66,27 @@ def test_the_topology():
     assert (len(topology.hosts), len(topology.leaves), len(topology.pods)) == (847, 119, 3)
 
 
-def test_intensity_beats_fair_beats_reverse(fabric):
+@pytest.mark.parametrize(
+    ("four", "paths"), [(False, "hash"), (False, "intensity"), (True, "intensity")]
+)
+def test_intensity_beats_fair_beats_reverse(four, paths):
+    """Of small jobs over few links by ECMP as well; of large ones over many by CRUX's own paths."""
     in_order = 0
     for seed in range(SEEDS):
-        crux = busy(seed, fabric, sharing="strict")
-        fair = busy(seed, fabric)
-        reverse = busy(seed, fabric, sharing="strict", order="reverse")
+        crux = busy(seed, four, paths=paths, sharing="strict")
+        fair = busy(seed, four, paths=paths)
+        reverse = busy(seed, four, paths=paths, sharing="strict", order="reverse")
         in_order += crux >= fair >= reverse
     print(f"{in_order} of {SEEDS} seeds in order")
     assert in_order >= 0.95 * SEEDS
 
 
-def test_fewer_levels_lose(fabric):
+def test_fewer_levels_lose():
     seeds = range(8)
     by_levels = [
-        sum(busy(seed, fabric, sharing="strict", levels=levels) for seed in seeds) / len(seeds)
+        sum(busy(seed, sharing="strict", levels=levels) for seed in seeds) / len(seeds)
         for levels in (1, 2, 4, 0)
     ]
     assert by_levels == sorted(by_levels)
-    fair = sum(busy(seed, fabric) for seed in seeds) / len(seeds)
+    fair = sum(busy(seed) for seed in seeds) / len(seeds)
     assert by_levels[0] == pytest.approx(fair, rel=1e-9)

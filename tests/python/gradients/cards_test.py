@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import plancast as pc
 import pytest
+from plancast import _core
+from plancast.cli.main import main
+from plancast.gradient_traffic.traffic import GradientTraffic
 
 SWITCH = "preset: t4-pcie\nhosts: 1\ngpus_per_host: {cards}"
 CARDS = (2, 4, 8)
@@ -24,6 +27,27 @@ def switched(cards):
 
 def bridged(cards, preset="t4-host-bridge"):
     return pc.Machine.open(f"{preset}:1x{cards}")
+
+
+# 440 MB in equal tensors, buckets of 25 MiB, 100 us a call, passes of 55 and 110 ms.
+TENSORS = 134
+BERT = [("layer", 55 * 10**9 // TENSORS, 110 * 10**9 // TENSORS, 0, 440_000_000 // TENSORS)]
+
+
+def of_a_line(cards, gb_per_s, passes=1):
+    """Efficiency of cards on a link of this bus bandwidth, to three digits."""
+    traffic = GradientTraffic(bucket=25 << 20, bus_gb_per_s=gb_per_s, call_us=100.0)
+    run = _core.run_gradients(
+        BERT * TENSORS, switched(cards)._core, host_ps=0, passes=passes, **traffic.core()
+    )
+    return round(run.compute_ps / run.iteration_ps, 3)
+
+
+def test_t4_3_on_the_lines_that_nccl_plans_with():
+    """All nine digits of the row: a switch at 10 GB/s, a host bridge at 6, and G = 4."""
+    assert [of_a_line(cards, 10.0) for cards in CARDS] == [0.988, 0.982, 0.979]
+    assert [of_a_line(cards, 6.0) for cards in CARDS] == [0.980, 0.952, 0.861]
+    assert of_a_line(8, 6.0, passes=4) == 0.961
 
 
 def test_behind_one_switch_cards_cost_little(model):
@@ -60,8 +84,9 @@ def test_the_best_bucket_is_computed(model, cards):
     best = []
     for call_us in (0.0, 1000.0, 5000.0):
         found = pc.gradients(
-            model, switched(cards), "mb=32", dtype="fp16", call_us=call_us, tune="bucket"
-        )
+            model, switched(cards), "mb=32", dtype="fp16", call_us=call_us, tune="bucket",
+            bucket_view=True,
+        )  # fmt: skip
         assert found.tuning is not None
         best.append(found.traffic.bucket)
         rows = dict(found.tuning.along("bucket"))
@@ -69,3 +94,33 @@ def test_the_best_bucket_is_computed(model, cards):
         if call_us > 0:
             assert rows[0] > found.iteration_time  # each tensor by itself
     assert best[0] < best[1] < best[2]
+
+
+def test_advice_is_answered_for_a_machine(model):
+    """Stop at four: on the bridge that was measured, not behind a switch."""
+    bridge = pc.gradient_advice(model, pc.Machine.preset("l40s-host-bridge"), "mb=32", dtype="fp16")
+    switch = pc.gradient_advice(model, pc.Machine.preset("l40s-pcie"), "mb=32", dtype="fp16")
+    assert bridge.worth == 4
+    assert switch.worth == switch.cards[-1][0] == 8
+    for found in (bridge, switch):
+        now, larger, best, accumulated, half, view = found.rows
+        assert now.speed == 1.0
+        assert best.speed >= max(now.speed, larger.speed) - 1e-12
+        assert accumulated.forecast.efficiency > now.forecast.efficiency
+        assert view.speed >= 1.0
+        assert half.forecast.gradient_bytes * 2 == now.forecast.gradient_bytes
+    assert bridge.rows[4].speed > 1.2 > switch.rows[4].speed
+    told = bridge.to_dict()
+    assert told["cards_worth"] == 4
+    assert [row["cards"] for row in told["cards"]] == [2, 4, 8]
+
+
+def test_the_command_that_advises(capsys):
+    line = ["gradients", "-m", "resnet50", "-c", "l40s-host-bridge:1", "-s", "mb=32"]
+    line += ["--dtype", "fp16", "--advice"]
+    assert main(line) == 0
+    out = capsys.readouterr().out
+    assert "more than 4 are not worth it" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert main([*line, "--tune", "bucket"]) == 2
+    assert "stands alone" in capsys.readouterr().err

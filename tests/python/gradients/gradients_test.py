@@ -24,7 +24,7 @@ def resnet():
 def test_one_bucket_is_what_predict_says(resnet):
     """All gradients at once, behind the backward pass: nothing overlaps, so nothing differs."""
     plan = pc.predict(resnet, T4, "dp=4,mb=8,bucket=1GB", profile="ddp", **SMALL)
-    ours = pc.gradients(resnet, T4, "mb=8", bucket="1GB", first_bucket=0, **SMALL)
+    ours = pc.gradients(resnet, T4, "mb=8", bucket="1GB", first_bucket=0, bucket_view=True, **SMALL)
     assert ours.messages == ours.parts == 1
     assert ours.iteration_time == pytest.approx(plan.iteration_time, rel=0.005)
 
@@ -49,19 +49,58 @@ def test_every_parameter_is_sent_once(name):
 
 def test_types_on_the_wire(resnet):
     """DDP's hooks that compress to 16 bits."""
-    whole = pc.gradients(resnet, T4, "mb=8", **SMALL)
-    half = pc.gradients(resnet, T4, "mb=8", reduce_dtype="fp16", **SMALL)
+
+    def both(**line):
+        job = {**SMALL, "bucket_view": True, **line}
+        small = pc.gradients(resnet, T4, "mb=8", reduce_dtype="fp16", bucket="12.5MiB", **job)
+        return pc.gradients(resnet, T4, "mb=8", **job), small
+
+    whole, half = both(bus_gb_per_s=0.2)
     assert half.gradient_bytes * 2 == whole.gradient_bytes
-    # A bucket then holds twice as many gradients, so that the last one is made later.
-    alike = pc.gradients(resnet, T4, "mb=8", reduce_dtype="fp16", bucket="12.5MiB", **SMALL)
-    assert alike.exposed_time < whole.exposed_time
-    # Nothing where all is hidden but the last bucket.
-    fast = {"bus_gb_per_s": 1000.0}
-    whole, half = (
-        pc.gradients(resnet, T4, "mb=8", **SMALL, **fast, **types)
-        for types in ({}, {"reduce_dtype": "fp16"})
-    )
-    assert half.iteration_time == pytest.approx(whole.iteration_time, rel=1e-3)
+    assert half.exposed_time == pytest.approx(whole.exposed_time / 2, rel=0.1)
+    # Where nothing shows it helps nothing: what is left are the casts.
+    whole, half = both(bus_gb_per_s=1000.0)
+    assert half.iteration_time > whole.iteration_time
+    assert half.iteration_time - half.copies_time == pytest.approx(whole.iteration_time, rel=1e-3)
+
+
+def test_views_of_buckets_spare_copies_and_memory(resnet):
+    """DDP's `gradient_as_bucket_view`: reads and writes of all gradients, and as many bytes."""
+    copied = pc.gradients(resnet, T4, "mb=8", **SMALL)
+    view = pc.gradients(resnet, T4, "mb=8", bucket_view=True, **SMALL)
+    assert not copied.traffic.bucket_view  # PyTorch's default
+    assert (copied.bucket_bytes, view.bucket_bytes) == (copied.gradient_bytes, 0)
+    assert copied.peak_memory - view.peak_memory == copied.gradient_bytes
+    assert view.copies_time == 0
+    # At the memory's rate, 320 GB/s at most.
+    assert copied.copies_time > 2 * copied.gradient_bytes / 320e9
+    shown = copied.iteration_time - view.iteration_time
+    # What waits for the last bucket meanwhile costs nothing.
+    assert 0 < shown <= copied.copies_time * 1.5
+    assert copied.alone_time == view.alone_time
+
+
+def test_a_hook_that_compresses_casts(resnet):
+    whole = pc.gradients(resnet, T4, "mb=8", bucket_view=True, **SMALL)
+    half = pc.gradients(resnet, T4, "mb=8", bucket_view=True, reduce_dtype="fp16", **SMALL)
+    bf16 = pc.gradients(resnet, T4, "mb=8", bucket_view=True, reduce_dtype="bf16", **SMALL)
+    assert whole.copies_time == 0
+    # Casts and a division in 16 bits, 4+2, 2+2 and 2+4 bytes an element, for one in 32, 4+4; a
+    # copy of all gradients is 4+4 as well.
+    copied = pc.gradients(resnet, T4, "mb=8", **SMALL)
+    assert half.copies_time == pytest.approx(copied.copies_time, rel=1e-6)
+    assert bf16.copies_time == half.copies_time
+    assert half.bucket_bytes == half.gradient_bytes
+
+
+def test_unused_parameters_cost_a_message_unless_the_graph_is_static(resnet):
+    line = {"bus_gb_per_s": 8.0, "call_us": 500.0}
+    plain = pc.gradients(resnet, T4, "mb=8", **SMALL, **line)
+    looks = pc.gradients(resnet, T4, "mb=8", find_unused=True, **SMALL, **line)
+    static = pc.gradients(resnet, T4, "mb=8", find_unused=True, static_graph=True, **SMALL, **line)
+    assert looks.parts == plain.parts + 1
+    assert looks.iteration_time == pytest.approx(plain.iteration_time + 500e-6, rel=0.01)
+    assert static.iteration_time == plain.iteration_time
 
 
 def test_accumulation(resnet):
@@ -160,7 +199,7 @@ def test_the_command(tmp_path, capsys):
     assert "Tuned" in page.read_text()
     assert main([*line, "--json"]) == 0
     fields = json.loads(capsys.readouterr().out)
-    assert fields["traffic"] == "bucket=25MiB,first_bucket=1MiB"
+    assert fields["traffic"] == "bucket=25MiB,first_bucket=1MiB,bucket_view=off"
     assert fields["iteration_time_s"] == pytest.approx(
         fields["alone_time_s"] + fields["exposed_time_s"]
     )

@@ -286,3 +286,21 @@ def test_random_traces_agree_with_a_run_in_steps_of_a_second(seed: int):
     # The last step may be done within its second.
     assert wall - 1 < found.wall_s <= wall + 1e-6
     assert found.restarts == restarts
+
+
+def test_the_interval_is_of_runs_as_slow_and_as_fast_as_forecasts_may_be_wrong():
+    """Without events it is that of the forecast; with them time at restarts does not scale."""
+    quiet = spot(trace((0, 2)))
+    low, high = quiet.interval
+    error_low, error_high = pc.train(
+        MODEL, quiet.machine, quiet.gears[0].strategy, samples=None, tokens="1B", batch=64,
+        failures=None,
+    ).spread.interval(1.0)  # fmt: skip
+    assert low / quiet.outcome.wall_s == pytest.approx(error_low, rel=0.02)
+    assert high / quiet.outcome.wall_s == pytest.approx(error_high, rel=0.02)
+    busy = spot(trace((0, 2), (2_000, 1), (6_000, 2)))
+    low, high = busy.interval
+    assert low < busy.outcome.wall_s < high
+    least, most = busy.usd_interval
+    assert least < busy.usd < most
+    assert busy.to_dict()["wall_s_interval"] == [low, high]

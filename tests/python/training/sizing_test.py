@@ -24,8 +24,20 @@ def test_every_option_keeps_the_date_and_fewer_hosts_do_not(sizing):
         assert option.run is not None
         assert option.run.days <= 10
         fewer = pc.Machine.preset(option.machine, hosts=option.hosts - 1)
-        if option.hosts <= 4:  # below, every count was tried
+        if option is sizing.best or option.hosts <= 4:  # below, every count was tried
             assert pc.train(MODEL, fewer, **ASKED).days > 10
+
+
+def test_where_more_hosts_cost_less_that_is_said():
+    """Many counts below a power of two have poor plans."""
+    asked = {"tokens": "2T", "days": 30, "batch": 1024, "curve": False, "failures": None}
+    found = pc.size(pc.Model.preset("llama3-70b"), ["gb200-nvl72"], **asked)
+    assert found.best is not None
+    if found.cheaper is None:
+        pytest.skip("the fewest hosts are the cheapest")
+    assert found.cheaper.hosts > found.best.hosts
+    assert found.cheaper.run.usd < found.best.run.usd
+    assert found.keeps(found.cheaper)
 
 
 def test_the_cheapest_is_the_best(sizing):

@@ -183,3 +183,26 @@ def test_a_ramp_of_the_best_plan_begins_with_a_plan_that_can_run_it():
     )
     assert run.fits
     assert [phase.forecast.global_batch for phase in run.phases] == [64, 128, 192, 256]
+
+
+@pytest.mark.parametrize("stragglers", [None, "50%:0.5"])
+def test_random_steps_take_longer_on_average_and_alike_for_one_seed(stragglers):
+    small, host = pc.Model.preset("gpt2"), pc.Machine.preset("dgx-h100", hosts=1)
+    plan = "zero=1,mb=8"
+
+    def run(seed):
+        random = pc.Randomness(jitter=0.05, stragglers=stragglers, samples=3, seed=seed)
+        asked = {"tokens": "1B", "batch": 64, "failures": None}
+        return pc.train(small, host, plan, randomness=random, **asked)
+
+    plain = pc.predict(small, host, plan, batch=64)
+    drawn = pc.predict(
+        small, host, plan, batch=64,
+        randomness=pc.Randomness(jitter=0.05, stragglers=stragglers, samples=3, seed=7),
+    )  # fmt: skip
+    first = run(7)
+    assert first.phases[0].step_s == pytest.approx(drawn.distribution.mean_s, rel=1e-9)
+    assert first.seconds > first.steps * plain.iteration_time
+    assert run(7).to_dict() == first.to_dict()
+    assert run(8).seconds != first.seconds
+    assert first.to_dict()["phases"][0]["jitter"]["seed"] == 7

@@ -60,7 +60,8 @@ GradientRun Run(const std::vector<PyUnit>& rows, const PyMachine& machine, int64
                 int64_t first_bucket, int64_t partition, bool by_priority, int64_t credit,
                 bool waits_for_all, int64_t overhead_ps, int64_t host_ps, int64_t passes,
                 bool each_pass_sends, int64_t servers, bool sums_in_hosts, int64_t spread,
-                const std::optional<std::pair<double, double>>& line) {
+                const std::optional<std::pair<double, double>>& line,
+                std::pair<double, double> copies_s_per_byte, int64_t flag_bytes) {
   std::vector<GradientUnit> units;
   for (const auto& [name, forward, backward, update, bytes] : rows) {
     units.push_back({name, forward, backward, update, bytes});
@@ -79,6 +80,8 @@ GradientRun Run(const std::vector<PyUnit>& rows, const PyMachine& machine, int64
   traffic.server_hosts = servers;
   traffic.sums_in_hosts = sums_in_hosts;
   traffic.spread_bytes = spread;
+  std::tie(traffic.pack_s_per_byte, traffic.unpack_s_per_byte) = copies_s_per_byte;
+  traffic.flag_bytes = flag_bytes;
   if (line.has_value()) traffic.line = {line->first, line->second};
   auto run = [&]() -> absl::StatusOr<GradientRun> {
     py::gil_scoped_release release;
@@ -101,8 +104,8 @@ void BindGradients(py::module_& m) {
       .def_readonly("sent_bytes", &GradientRun::sent_bytes)
       // (kind, unit, bytes, begin ps, end ps), of worker 0, by end.
       .def_property_readonly("spans", [](const GradientRun& self) {
-        static constexpr const char* kKinds[] = {"forward", "backward", "update", "host",
-                                                 "reduce",  "gather",   "push",   "pull"};
+        static constexpr const char* kKinds[] = {"forward", "backward", "update", "host",  "reduce",
+                                                 "gather",  "push",     "pull",   "unpack"};
         std::vector<std::tuple<std::string, int32_t, int64_t, int64_t, int64_t>> rows;
         rows.reserve(self.spans.size());
         for (const GradientSpan& span : self.spans) {
@@ -118,7 +121,8 @@ void BindGradients(py::module_& m) {
         py::arg("bucket"), py::arg("first_bucket"), py::arg("partition"), py::arg("by_priority"),
         py::arg("credit"), py::arg("waits_for_all"), py::arg("overhead_ps"), py::arg("host_ps"),
         py::arg("passes"), py::arg("each_pass_sends"), py::arg("servers"), py::arg("sums_in_hosts"),
-        py::arg("spread"), py::arg("line"));
+        py::arg("spread"), py::arg("line"), py::arg("copies_s_per_byte") = std::make_pair(0.0, 0.0),
+        py::arg("flag_bytes") = 0);
 }
 
 }  // namespace plancast
