@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from plancast.randomness import Distribution, Randomness
     from plancast.ranking import Ranking
     from plancast.records import Kernel, Records
+    from plancast.run_traces.compare import RunComparison, compare_run
     from plancast.session import Session
     from plancast.strategy import Strategy
     from plancast.training.availability import Availability
@@ -134,6 +135,7 @@ __all__ = [
     "Ranking",
     "Records",
     "Rule",
+    "RunComparison",
     "Sensitivities",
     "Session",
     "SimAiWorkload",
@@ -153,6 +155,7 @@ __all__ = [
     "cluster_changes",
     "collective",
     "compare",
+    "compare_run",
     "execution_graph",
     "find_schedule",
     "fits",
@@ -225,6 +228,7 @@ _HOME = {
     "Ranking": "ranking",
     "Records": "records",
     "Rule": "op_rules",
+    "RunComparison": "run_traces.compare",
     "Sensitivities": "changes",
     "Session": "session",
     "SimAiWorkload": "communication.simai",
@@ -244,6 +248,7 @@ _HOME = {
     "cluster_changes": "clusters.changes",
     "collective": "communication.collective_table",
     "compare": "comparison",
+    "compare_run": "run_traces.compare",
     "execution_graph": "compiled",
     "find_schedule": "found_schedule",
     "fits": "fitting",

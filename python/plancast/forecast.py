@@ -269,6 +269,14 @@ class Forecast(ForecastCharts, Immutable):
         return self._core.learned_log
 
     @property
+    def learned_memory(self) -> int:
+        """Bytes of each device that were learned from runs (`Session(learned=...)`)."""
+        session = getattr(self._question, "session", None)
+        learned = getattr(session, "learned", None)
+        share = learned.held(self.profile) if learned is not None else 0.0
+        return round(share * self.memory_capacity)
+
+    @property
     def own_variance_s2(self) -> float:
         """Square of the part of the error that no other forecast shares, seconds squared."""
         return self._core.own_variance_s2

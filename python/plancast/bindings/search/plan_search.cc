@@ -25,6 +25,7 @@
 namespace py = ::pybind11;
 
 namespace plancast {
+void AddHeld(const PySession& session, const Machine& machine, Job* job);
 namespace {
 
 // A value of the objective, or why there is none.
@@ -130,6 +131,7 @@ std::unique_ptr<PlanSearch> MakeSearch(const PyModel& model, const PyMachine& ma
                                        const std::string& profile, const PyPrecision& precision,
                                        const PyGraphs& cuda_graphs) {
   Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
+  AddHeld(session, machine.machine, &job);
   const Objective wanted = ValueOrThrow(ParseObjective(objective));
   ThrowIfError(CheckObjective(machine.machine, wanted));
   auto costs = Unlocked([&] { return session.costs->For(machine.machine); });
