@@ -221,7 +221,7 @@ def test_forecasts_of_memory_go_by_it_in_every_verdict():
     )
     session = pc.Session(learned=tight)
     assert not pc.predict(model, MACHINE, "zero=3,mb=1", session=session, **ask).fits
-    (verdict,) = pc.fits(model, MACHINE, ["zero=3,mb=1"], session=session, **ask)
+    (verdict,) = pc.fits(model, MACHINE, "zero=3,mb=1", session=session, **ask)
     assert not verdict.fits
     ranked = pc.rank(
         model, MACHINE, space="tp=1,pp=1,zero=3,mb=1,recompute=none", session=session, **ask
