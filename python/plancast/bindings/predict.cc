@@ -24,6 +24,7 @@
 #include "planner/search/product_grid.h"
 #include "planner/search/rank.h"
 #include "planner/uncertainty/uncertainty.h"
+#include "python/plancast/bindings/held.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "strategy/precision.h"
@@ -33,7 +34,6 @@
 namespace py = ::pybind11;
 
 namespace plancast {
-void AddHeld(const PySession& session, const Machine& machine, Job* job);
 namespace {
 
 using Batch = std::optional<int64_t>;

@@ -17,6 +17,7 @@
 #include "planner/fit/nearest_plan.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/rank.h"
+#include "python/plancast/bindings/held.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "python/plancast/bindings/unlocked.h"
@@ -25,7 +26,6 @@
 namespace py = ::pybind11;
 
 namespace plancast {
-void AddHeld(const PySession& session, const Machine& machine, Job* job);
 namespace {
 
 // A value of the objective, or why there is none.
