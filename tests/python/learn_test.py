@@ -157,6 +157,10 @@ def test_the_command_learns_merges_and_is_gone_by(cli, tmp_path):
     with_it = cli.json(*ask, "-c", "dgx-h100:1", "--learned", str(file))
     without = cli.json(*ask, "-c", "dgx-h100:1")
     assert with_it["iteration_time_s"] != without["iteration_time_s"]
+    ranked = ["rank", "-m", "llama3-8b", "-c", "dgx-h100:1", "--batch", "16"]
+    ranked += ["--space", "tp=1|2|4,pp=1,mb=1,zero=1", "--learned", str(file)]
+    code, text, _ = cli(*ranked)
+    assert code == 0 and "would teach most" in text and "narrower" in text
     assert "nothing to learn from" in cli.error("learn")
     assert "is about H100" in cli.error(*ask, "-c", "dgx-a100-80g:1", "--learned", str(file))
 
