@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "cost_models/matmul_unit.h"
 #include "graph/dtype.h"
 
@@ -91,7 +92,8 @@ int64_t AlignmentOf(int64_t elements, int64_t element_bytes) {
 // single elements instead of eight; loads of two are taken to keep up (assumption). Other designs
 // lose by loads alone: 1024 x 2145 x 1024 on an A100, whose results alone are off, takes 1.03 of
 // what the model says (gemm_published.csv).
-double UnalignedFactor(const KernelSpec& kernel, DType runs, const DeviceType& device) {
+double UnalignedFactor(const KernelSpec& kernel, DType runs, const DeviceType& device,
+                       absl::string_view vendor) {
   constexpr double kOldInstructions = 1.5, kSingleLoads = 2;
   constexpr double kWgmmaFlopsPerClock = 3000;  // of an SM; A100's has 2048, H100's 4096
   const auto element = static_cast<int64_t>(ElementBytes(runs));
@@ -102,7 +104,7 @@ double UnalignedFactor(const KernelSpec& kernel, DType runs, const DeviceType& d
   const int64_t second = kernel.pass == GemmPass::kForward ? kernel.k : kernel.n;
   const int64_t loads = std::min(AlignmentOf(first, element), AlignmentOf(second, element));
   const bool aligned = std::min(loads, AlignmentOf(kernel.n, element)) == 16;
-  const bool wgmma = SpeedGrade(device) > kWgmmaFlopsPerClock;
+  const bool wgmma = vendor == "NVIDIA" && SpeedGrade(device) > kWgmmaFlopsPerClock;
   return (wgmma && !aligned ? kOldInstructions : 1) * (loads < 4 ? kSingleLoads : 1);
 }
 
@@ -194,7 +196,7 @@ std::optional<KernelCost> GemmTileModel::EstimateProduct(const KernelSpec& kerne
   unit.peak_flops *= scale;
   if (!entry->gpu.empty()) unit.held_to = std::min(scale, 1.0);
   if (kernel.family == KernelFamily::kGemm) {
-    unit.peak_flops /= UnalignedFactor(kernel, unit.runs, device);
+    unit.peak_flops /= UnalignedFactor(kernel, unit.runs, device, entry->vendor);
   }
   const ProductTime time = TimeOfProducts(kernel, entry->coefficients, unit, device, border_bytes);
 
