@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from plancast.ranking import Ranking
 
 
-def ranking_tables(
-    ranking: Ranking, *, top: int, learned: Learned | None = None
-) -> RenderableType:
+def ranking_tables(ranking: Ranking, *, top: int, learned: Learned | None = None) -> RenderableType:
     """The best plans, what has to be said about them, and what was left out.
 
     `learned`: what the forecasts go by; then also which of the plans to run for more of it.
