@@ -215,7 +215,7 @@ def test_nccls_own_traces_tell_of_collectives_alone(forecast, tmp_path):
     assert run.run_s is None and run.collectives[0].times == pytest.approx(1.5, rel=0.2)
     assert set(facts(pc.learn([run]))) == {RING}
     path.write_text(path.read_text().replace("AllGather", "Broadcast"))
-    with pytest.raises(pc.InputError, match="none of its collectives .* is in the forecast"):
+    with pytest.raises(pc.InputError, match=r"none of its collectives .* is in the forecast"):
         pc.compare_run(forecast, path)
 
 

@@ -24,7 +24,6 @@
 #include "planner/search/product_grid.h"
 #include "planner/search/rank.h"
 #include "planner/uncertainty/uncertainty.h"
-#include "python/plancast/bindings/held.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "strategy/precision.h"

@@ -17,7 +17,6 @@
 #include "planner/fit/nearest_plan.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/rank.h"
-#include "python/plancast/bindings/held.h"
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "python/plancast/bindings/unlocked.h"
