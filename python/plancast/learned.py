@@ -130,6 +130,10 @@ class Learned(Immutable):
         """ln(median of runs / forecast without them) of a plan with these shares."""
         return sum(self._changes.get(name, 0.0) * share for name, (share, _) in shares.items())
 
+    def change(self, name: str) -> float:
+        """What was learned of a factor, a logarithm; 0 of one that no run hangs on."""
+        return self._changes.get(name, 0.0)
+
     def doubts(self) -> list[tuple[str, float]]:
         """Runs that the others contradict, and ln(measured / what all say) of each."""
         weights, rest = self._posterior[3]

@@ -76,7 +76,7 @@ def test_products_a_tenth_slower_teach_exactly_that(forecast, tmp_path):
     assert after[GEMM] < 0.3
 
 
-def test_slow_links_teach_links_and_show_where(forecast, tmp_path):
+def test_slow_links_teach_links_and_show_where(model, forecast, tmp_path):
     slow = write_kineto(
         tmp_path / "k.json", forecast, times=lambda k: 1.3 if k.is_collective else 1.0
     )
@@ -85,6 +85,15 @@ def test_slow_links_teach_links_and_show_where(forecast, tmp_path):
     assert all(row.times == pytest.approx(1.3, rel=0.05) for row in run.collectives)
     told = facts(pc.learn([run]))
     assert 0.15 < told[RING] < 0.27
+    # Forecasts that go by it have the time where it was found.
+    session = pc.Session(learned=pc.learn([run]))
+    after = pc.predict(model, MACHINE, PLAN, session=session, **ASK)
+    parts, before = after.breakdown(), forecast.breakdown()
+    assert sum(parts.values()) == pytest.approx(after.iteration_time)
+    assert sum(after.critical_path().values()) == pytest.approx(after.iteration_time)
+    grows = {part: parts[part] / before[part] for part in ("compute", "exposed_dp", "optimizer")}
+    assert grows["exposed_dp"] > 1.1 * grows["compute"]
+    assert grows["optimizer"] == pytest.approx(grows["compute"])
     assert abs(told[GEMM]) < 0.01
 
 
