@@ -131,16 +131,19 @@ def _of_log(path: str, forecast: Forecast) -> Learned:
     from plancast.learned_memory import MemoryEvidence
     from plancast.run_logs import read_log
 
-    log, name = read_log(path), Path(path).name
+    log = read_log(path)
     held: tuple[MemoryEvidence, ...] = ()
     if log.ran_out:
+        name = f"{Path(path).name} (out of memory, {forecast.strategy})"
         held = (MemoryEvidence.of(name, forecast.gpu, forecast, None),)
         return Learned((), memory=held)
     tokens = forecast.global_batch * forecast.seq
     if log.seconds is None and not tokens:
         raise InputError(f"{path}: it counts tokens, and {forecast.model} has none.")
+    seconds = log.iteration_s(tokens, forecast.devices)
+    # Of another run the file may have the same name.
+    name = f"{Path(path).name} ({seconds:.6g} s, {forecast.strategy})"
     if log.reserved is not None:
         expected = forecast.memory.placement().reserved
         held = (MemoryEvidence.of(name, forecast.gpu, forecast, log.reserved, of=float(expected)),)
-    seconds = log.iteration_s(tokens, forecast.devices)
     return Learned((Evidence.of(name, forecast.gpu, forecast, seconds),), memory=held)

@@ -27,7 +27,10 @@ def evidence_of(comparison: RunComparison) -> list[Evidence]:
     Bandwidth-bound kernels count together, for software fuses them as it likes. A message of a
     pipeline waits for its other end, and tells nothing of its link.
     """
-    forecast, run = comparison.forecast, Path(comparison.source).name
+    forecast = comparison.forecast
+    # Of another run the file may have the same name.
+    seconds = comparison.run_s or sum(row.run_s or 0.0 for row in comparison.collectives)
+    run = f"{Path(comparison.source).name} ({seconds:.6g} s, {forecast.strategy})"
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in comparison.classes:
         groups[row.kind if row.kind in COMPUTING else "memory"].append(row)
