@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "cost_models/matmul_unit.h"
 #include "graph/dtype.h"
 
@@ -75,6 +76,36 @@ double PassFactor(const GemmCoefficients& c, GemmPass pass) {
       break;
   }
   return c.forward_factor;
+}
+
+// Bytes that rows of so many elements are aligned to, at most those of the widest load.
+int64_t AlignmentOf(int64_t elements, int64_t element_bytes) {
+  constexpr int64_t kWidestLoad = 16;
+  const int64_t bytes = elements * element_bytes;
+  return std::min(bytes & -bytes, kWidestLoad);
+}
+
+// How much longer a product in 16 bits takes whose rows do not begin at multiples of 16 bytes: with
+// an odd vocabulary a head takes about three times as long on Hopper (Netflix, "Scaling LLM
+// Post-Training at Netflix", 2026). Its kernels (wgmma) need aligned operands and results; those
+// that remain (mma.sync) reach two thirds of the peak (FlashAttention-3). The rest are loads of
+// single elements instead of eight; loads of two are taken to keep up (assumption). Other designs
+// lose by loads alone: 1024 x 2145 x 1024 on an A100, whose results alone are off, takes 1.03 of
+// what the model says (gemm_published.csv).
+double UnalignedFactor(const KernelSpec& kernel, DType runs, const DeviceType& device,
+                       absl::string_view vendor) {
+  constexpr double kOldInstructions = 1.5, kSingleLoads = 2;
+  constexpr double kWgmmaFlopsPerClock = 3000;  // of an SM; A100's has 2048, H100's 4096
+  const auto element = static_cast<int64_t>(ElementBytes(runs));
+  if (element != 2 || std::min(kernel.m, kernel.n) == 1) return 1;
+  // Rows of the first operand and of the second, by which they are stored; the result's are n.
+  const bool over_k = kernel.pass != GemmPass::kWgrad;
+  const int64_t first = over_k ? kernel.k : kernel.m;
+  const int64_t second = kernel.pass == GemmPass::kForward ? kernel.k : kernel.n;
+  const int64_t loads = std::min(AlignmentOf(first, element), AlignmentOf(second, element));
+  const bool aligned = std::min(loads, AlignmentOf(kernel.n, element)) == 16;
+  const bool wgmma = vendor == "NVIDIA" && SpeedGrade(device) > kWgmmaFlopsPerClock;
+  return (wgmma && !aligned ? kOldInstructions : 1) * (loads < 4 ? kSingleLoads : 1);
 }
 
 // Bytes that kernels before a product in 8 or 4 bits move to quantise its operands.
@@ -164,6 +195,9 @@ std::optional<KernelCost> GemmTileModel::EstimateProduct(const KernelSpec& kerne
   const double scale = tables_.PowerScale(*entry, unit.coefficients, device);
   unit.peak_flops *= scale;
   if (!entry->gpu.empty()) unit.held_to = std::min(scale, 1.0);
+  if (kernel.family == KernelFamily::kGemm) {
+    unit.peak_flops /= UnalignedFactor(kernel, unit.runs, device, entry->vendor);
+  }
   const ProductTime time = TimeOfProducts(kernel, entry->coefficients, unit, device, border_bytes);
 
   KernelCost cost;

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from plancast.randomness import Distribution, Randomness
     from plancast.ranking import Ranking
     from plancast.records import Kernel, Records
+    from plancast.run_traces.compare import RunComparison, compare_run
     from plancast.session import Session
     from plancast.strategy import Strategy
     from plancast.training.availability import Availability
@@ -136,6 +137,7 @@ __all__ = [
     "Ranking",
     "Records",
     "Rule",
+    "RunComparison",
     "Sensitivities",
     "Session",
     "SimAiWorkload",
@@ -155,6 +157,7 @@ __all__ = [
     "cluster_changes",
     "collective",
     "compare",
+    "compare_run",
     "execution_graph",
     "find_schedule",
     "fits",
@@ -229,6 +232,7 @@ _HOME = {
     "Ranking": "ranking",
     "Records": "records",
     "Rule": "op_rules",
+    "RunComparison": "run_traces.compare",
     "Sensitivities": "changes",
     "Session": "session",
     "SimAiWorkload": "communication.simai",
@@ -248,6 +252,7 @@ _HOME = {
     "cluster_changes": "clusters.changes",
     "collective": "communication.collective_table",
     "compare": "comparison",
+    "compare_run": "run_traces.compare",
     "execution_graph": "compiled",
     "find_schedule": "found_schedule",
     "fits": "fitting",

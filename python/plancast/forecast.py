@@ -14,6 +14,7 @@ from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.fullness import fullness
 from plancast.immutable import Immutable
+from plancast.learned_parts import learned_of, learned_parts
 from plancast.memory import PeakMemory
 from plancast.parts import PARTS
 from plancast.question import Facts, Question
@@ -228,11 +229,11 @@ class Forecast(ForecastCharts, Immutable):
         The parts partition the compute stream's time, so they sum to the
         iteration time.
         """
-        return dict(zip(PARTS, self._core.breakdown_s(), strict=True))
+        return learned_parts(self, dict(zip(PARTS, self._core.breakdown_s(), strict=True)))
 
     def critical_path(self) -> dict[str, float]:
         """Seconds of each part along the longest chain of tasks across devices."""
-        return dict(zip(PARTS, self._core.critical_path_s(), strict=True))
+        return learned_parts(self, dict(zip(PARTS, self._core.critical_path_s(), strict=True)))
 
     def knowledge(self) -> dict[str, float]:
         """Shares of the kernel time by how it is known: measured, calibrated, analytic, ..."""
@@ -267,6 +268,12 @@ class Forecast(ForecastCharts, Immutable):
     def learned_log(self) -> float:
         """Of the time's logarithm, what was learned from runs (`Session(learned=...)`)."""
         return self._core.learned_log
+
+    @property
+    def learned_memory(self) -> int:
+        """Bytes of each device that were learned from runs (`Session(learned=...)`)."""
+        learned = learned_of(self)
+        return round(learned.held(self.profile) * self.memory_capacity) if learned else 0
 
     @property
     def own_variance_s2(self) -> float:

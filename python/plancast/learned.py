@@ -23,6 +23,7 @@ from plancast import documents, files
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.immutable import Immutable
+from plancast.learned_memory import MemoryEvidence, MemoryFact, memory_facts
 from plancast.textual import brief
 
 if TYPE_CHECKING:
@@ -30,16 +31,19 @@ if TYPE_CHECKING:
 
     from plancast.forecast import Forecast
 
-_FORMAT, _VERSION = "plancast learned", 1
+# Version 1 has runs alone: all of the same luck, and nothing of memory.
+_FORMAT, _VERSION, _READ = "plancast learned", 2, (1, 2)
 # Scales, logarithms, that work on public runs with their source left out (issue of learning):
 # of the software about its level, of parts of the time, of one plan against others. Isolated
 # errors of kernels and links count twice, for a training step is not an isolated loop.
 _SOFTWARE, _PART, _PLAN, _ISOLATED = 0.06, 0.25, 0.06, 2.0
-_FREEDOM = 4
+_FREEDOM, _LEAST_LUCK = 4, 1e-3
 _STEPS, _TOLERANCE = 200, 1e-12
 # A run counts for so little where others contradict it.
 _DOUBTED = 0.4
 _MOST_RUNS = 10_000
+# Between the name of a run and of a part of it that tells of itself.
+PART_OF = " > "
 
 
 def believed(name: str, isolated: float) -> float:
@@ -57,6 +61,7 @@ class Evidence:
     gpu: str
     log: float
     shares: Mapping[str, tuple[float, float]]
+    luck: float = _PLAN  # the scale of what hangs on no factor
 
     @classmethod
     def of(cls, run: str, gpu: str, forecast: Forecast, measured: float) -> Evidence:
@@ -92,14 +97,24 @@ class Learned(Immutable):
 
     evidence: tuple[Evidence, ...]
     source: str = field(default="", compare=False)
+    memory: tuple[MemoryEvidence, ...] = ()
 
     @property
     def gpus(self) -> frozenset[str]:
         """The accelerators that the runs are about."""
-        return frozenset(e.gpu for e in self.evidence)
+        return frozenset([*(e.gpu for e in self.evidence), *(e.gpu for e in self.memory)])
 
     def __len__(self) -> int:
-        return len(self.evidence)
+        runs = [*(e.run for e in self.evidence), *(e.run for e in self.memory)]
+        return len({run.partition(PART_OF)[0] for run in runs})
+
+    def memory_facts(self) -> list[MemoryFact]:
+        """By how much devices hold more than forecast, of each software that runs are about."""
+        return list(self._memory_facts)
+
+    def held(self, software: str) -> float:
+        """The same of one: the share of a device's memory that forecasts add."""
+        return sum(fact.beyond for fact in self._memory_facts if fact.software == software)
 
     def facts(self) -> list[Fact]:
         """Of each factor that the runs hang on; those that moved most first."""
@@ -114,6 +129,10 @@ class Learned(Immutable):
     def told(self, shares: Mapping[str, tuple[float, float]]) -> float:
         """ln(median of runs / forecast without them) of a plan with these shares."""
         return sum(self._changes.get(name, 0.0) * share for name, (share, _) in shares.items())
+
+    def change(self, name: str) -> float:
+        """What was learned of a factor, a logarithm; 0 of one that no run hangs on."""
+        return self._changes.get(name, 0.0)
 
     def doubts(self) -> list[tuple[str, float]]:
         """Runs that the others contradict, and ln(measured / what all say) of each."""
@@ -156,7 +175,12 @@ class Learned(Immutable):
     def merge(self, *others: Learned) -> Learned:
         """The runs of all; a run that is in several counts once."""
         found = {e.run: e for learned in (self, *others) for e in learned.evidence}
-        return Learned(tuple(found[run] for run in sorted(found)), self.source)
+        held = {e.run: e for learned in (self, *others) for e in learned.memory}
+        return Learned(
+            tuple(found[run] for run in sorted(found)),
+            self.source,
+            tuple(held[run] for run in sorted(held)),
+        )
 
     def write(self, path: str | Path) -> None:
         """Writes the file that `--learned` and `Learned.read` take."""
@@ -168,7 +192,9 @@ class Learned(Immutable):
         try:
             parsed = documents.parse_json(files.read_text(path), str(path))
             body = {key: parsed[key] for key in ("format", "version", "evidence")}
-            if body["format"] != _FORMAT or body["version"] != _VERSION:
+            if parsed["version"] == _VERSION:
+                body["memory"] = parsed["memory"]
+            if body["format"] != _FORMAT or body["version"] not in _READ:
                 raise InputError(
                     f"{path}: it is `{body['format']}`, version {body['version']}; this release "
                     f"reads `{_FORMAT}`, version {_VERSION}. Learn it anew."
@@ -179,6 +205,7 @@ class Learned(Immutable):
                     "off. Write it again with `plancast learn`."
                 )
             evidence = tuple(_evidence_of(entry) for entry in body["evidence"])
+            memory = tuple(MemoryEvidence.parse(entry) for entry in body.get("memory", ()))
         except InputError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -186,9 +213,9 @@ class Learned(Immutable):
                 f"{path}: no file of `plancast learn` ({brief(repr(error))}). Write one with "
                 "`plancast learn runs.csv -o FILE`."
             ) from None
-        if len(evidence) > _MOST_RUNS:
-            raise InputError(f"{path}: {len(evidence):,} runs; {_MOST_RUNS:,} are the most.")
-        return cls(evidence, str(path))
+        if (many := max(len(evidence), len(memory))) > _MOST_RUNS:
+            raise InputError(f"{path}: {many:,} runs; {_MOST_RUNS:,} are the most.")
+        return cls(evidence, str(path), memory)
 
     def to_dict(self) -> dict[str, Any]:
         """The file as JSON."""
@@ -200,10 +227,12 @@ class Learned(Immutable):
                     "run": e.run,
                     "gpu": e.gpu,
                     "log": e.log,
+                    "luck": e.luck,
                     "shares": {name: list(pair) for name, pair in sorted(e.shares.items())},
                 }
                 for e in self.evidence
             ],
+            "memory": [e.to_dict() for e in self.memory],
         }
         return {**body, "checksum": _checksum(body)}
 
@@ -216,13 +245,17 @@ class Learned(Immutable):
                 f.name: {"log": f.change, "scale_before": f.before, "scale": f.after}
                 for f in self.facts()
             },
+            "memory": {
+                f.software: {"share": f.beyond, "scale_before": f.before, "scale": f.after}
+                for f in self._memory_facts
+            },
             "doubts": dict(self.doubts()),
         }
 
     def check(self, gpu: str) -> None:
         """Raises InputError where the runs are about other accelerators than `gpu`."""
         missing = sorted(set(gpu.split("+")) - self.gpus)
-        if self.evidence and missing:
+        if self.gpus and missing:
             raise InputError(
                 f"{self.source or 'what was learned'} is about {', '.join(sorted(self.gpus))} and "
                 f"the machine has {' and '.join(missing)}. Learn from runs there, or leave it out."
@@ -231,7 +264,19 @@ class Learned(Immutable):
     def fields(self) -> tuple[list[str], list[float], list[float], float]:
         """What forecasts take (planner/uncertainty/learned.h)."""
         names, mean, covariance, _ = self._posterior
-        return list(names), mean.tolist(), covariance.ravel().tolist(), _PLAN
+        # No time hangs on memory's factors; what devices hold does (bindings/held.h).
+        held = self._memory_facts
+        wide = np.pad(covariance, (0, len(held)))
+        return (
+            [*names, *(f"memory/{fact.software}" for fact in held)],
+            [*mean.tolist(), *(fact.beyond for fact in held)],
+            wide.ravel().tolist(),
+            _PLAN,
+        )
+
+    @cached_property
+    def _memory_facts(self) -> tuple[MemoryFact, ...]:
+        return tuple(memory_facts(self.memory))
 
     @cached_property
     def _changes(self) -> dict[str, float]:
@@ -257,12 +302,13 @@ class Learned(Immutable):
         ).reshape(len(self.evidence), len(names))
         before = np.diag(np.array([self._scales[name] ** 2 for name in names]))
         log = np.array([e.log for e in self.evidence])
+        luck = np.array([e.luck for e in self.evidence])
         weights, mean, gain = np.ones(len(log)), np.zeros(len(names)), np.zeros(shares.T.shape)
         for _ in range(_STEPS if len(log) else 0):
-            spread = shares @ before @ shares.T + np.diag(_PLAN**2 / weights)
+            spread = shares @ before @ shares.T + np.diag(luck**2 / weights)
             gain = before @ shares.T @ np.linalg.inv(spread)
             mean, last = gain @ log, mean
-            weights = (_FREEDOM + 1) / (_FREEDOM + ((log - shares @ mean) / _PLAN) ** 2)
+            weights = (_FREEDOM + 1) / (_FREEDOM + ((log - shares @ mean) / luck) ** 2)
             if np.abs(mean - last).max(initial=0.0) < _TOLERANCE:
                 break
         covariance = before - gain @ shares @ before
@@ -288,13 +334,15 @@ def _evidence_of(entry: Mapping[str, Any]) -> Evidence:
     shares = {
         str(name): (float(share), float(scale)) for name, (share, scale) in entry["shares"].items()
     }
-    log = float(entry["log"])
-    figures: Iterable[float] = [log, *(x for pair in shares.values() for x in pair)]
-    if not all(abs(x) < 10 for x in figures) or any(
-        s < 0 for pair in shares.values() for s in pair
+    log, luck = float(entry["log"]), float(entry.get("luck", _PLAN))
+    figures: Iterable[float] = [log, luck, *(x for pair in shares.values() for x in pair)]
+    if (
+        not all(abs(x) < 10 for x in figures)
+        or any(s < 0 for pair in shares.values() for s in pair)
+        or luck < _LEAST_LUCK
     ):
         raise ValueError(f"run {entry['run']} has figures that are none of shares")
-    return Evidence(str(entry["run"]), str(entry["gpu"]), log, shares)
+    return Evidence(str(entry["run"]), str(entry["gpu"]), log, shares, luck)
 
 
 def _checksum(body: Mapping[str, Any]) -> str:

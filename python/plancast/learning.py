@@ -10,21 +10,28 @@ from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.learned import Evidence, Learned
+from plancast.learned_memory import RAN, MemoryEvidence
+from plancast.run_traces.compare import RunComparison
+from plancast.run_traces.evidence import evidence_of
 
 _LONGEST_S = 1e7  # of an iteration
+_MOST_GIB = 1e6  # of a device
 
 
 @checked
 def learn(
-    runs: str | Path | Iterable[str | Path | tuple[Forecast, float]],
+    runs: str | Path | Iterable[str | Path | tuple[Forecast, float] | RunComparison] = (),
     *,
+    memory: Iterable[tuple[Forecast, float | None]] = (),
     earlier: Learned | None = None,
 ) -> Learned:
     """What measured runs tell of forecasts (docs/learning.md).
 
     Args:
-      runs: CSV files of runs with the columns of `plancast validate`, or pairs of a forecast and
-        the seconds that an iteration took.
+      runs: CSV files of runs with the columns of `plancast validate`, pairs of a forecast and
+        the seconds that an iteration took, or profiled runs (`compare_run`).
+      memory: pairs of a forecast and the GiB that its fullest device held; None where the run
+        ran out of memory.
       earlier: what was learned before, to which the runs are added.
 
     Raises:
@@ -43,17 +50,18 @@ def learn(
     """
     given = [runs] if isinstance(runs, (str, Path)) else list(runs)
     files = [run for run in given if isinstance(run, (str, Path))]
-    evidence = list(_of_files(files)) if files else []
-    pairs: Sequence[tuple[Forecast, float]] = [
-        run for run in given if not isinstance(run, (str, Path))
-    ]
+    evidence, held = _of_files(files) if files else ([], [])
+    pairs = [run for run in given if isinstance(run, tuple)]
     evidence += [_of_pair(i, *pair) for i, pair in enumerate(pairs)]
-    if not evidence:
+    profiled = [run for run in given if isinstance(run, RunComparison)]
+    evidence += [each for run in profiled for each in evidence_of(run)]
+    held += [_of_memory(i, *pair) for i, pair in enumerate(memory)]
+    if not evidence and not held:
         raise InputError(
             "there are no runs to learn from. Give a CSV with the columns of `plancast validate`, "
             "or pairs of a forecast and its measured seconds."
         )
-    learned = Learned(tuple(evidence))
+    learned = Learned(tuple(evidence), memory=tuple(held))
     return learned if earlier is None else earlier.merge(learned)
 
 
@@ -69,15 +77,26 @@ def _of_pair(index: int, forecast: Forecast, measured: float) -> Evidence:
     return Evidence.of(run, forecast.gpu, forecast, measured)
 
 
-def _of_files(paths: Sequence[str | Path]) -> Iterable[Evidence]:
+def _of_memory(index: int, forecast: Forecast, gib: float | None) -> MemoryEvidence:
+    arguments.instance(forecast, Forecast, "forecast", "predict(model, machine, strategy)")
+    if gib is not None and not 0 < gib < _MOST_GIB:
+        raise InputError(f"run {index}: `{gib}` GiB; give what a device held, or None.")
+    held = "out of memory" if gib is None else f"{gib:.6g} GiB"
+    run = f"{forecast.model} on {forecast.machine}, {forecast.strategy}, {held}"
+    size = None if gib is None else gib * (1 << 30)
+    return MemoryEvidence.of(run, forecast.gpu, forecast, size)
+
+
+def _of_files(paths: Sequence[str | Path]) -> tuple[list[Evidence], list[MemoryEvidence]]:
     from plancast.accuracy.validation.run import validate
 
-    board = validate(paths)
-    without = [r for r in board.results if r.evidence is None]
-    if without and len(without) == len(board.results):
-        first = without[0]
-        reason = first.unsupported or "it has no measured time"
+    results = validate(paths).results
+    evidence = [r.evidence for r in results if r.evidence is not None]
+    held = [r.memory_evidence for r in results if r.memory_evidence is not None]
+    if not evidence and not any(each.kind != RAN for each in held):
+        first = results[0]
+        reason = first.unsupported or "it has no measured time and no memory"
         raise InputError(
-            f"none of {len(without)} rows tells anything; `{first.row.row_id}`: {reason}."
+            f"none of {len(results)} rows tells anything; `{first.row.row_id}`: {reason}."
         )
-    return (r.evidence for r in board.results if r.evidence is not None)
+    return evidence, held

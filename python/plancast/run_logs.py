@@ -1,4 +1,4 @@
-"""Times of iterations in the logs of training frameworks."""
+"""Times of iterations and memory in the logs of training frameworks."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ _MEGATRON = re.compile(r"elapsed time per iteration \(ms\): *([0-9.]+)")
 # torchtitan's metrics: `step: 10  loss:  7.1  memory: 22.30GiB(28.16%)  tps: 3,890  tflops: ...`,
 # tokens a second of one device.
 _TORCHTITAN = re.compile(r"\bstep: *\d+ .*?\btps: *([0-9][0-9,.]*)")
+# What a device's allocator has held at most. Of torchtitan: `memory: 22.30GiB(28.16%)` in the line
+# of a step; of Megatron-LM after its first steps: `... | max reserved: 31122.0`, MB of 2^20.
+_TORCHTITAN_MEMORY = re.compile(r"\bstep: *\d+ .*?\bmemory: *([0-9.]+) *GiB")
+_MEGATRON_MEMORY = re.compile(r"memory \(MB\).*?\bmax reserved: *([0-9.]+)")
+_RAN_OUT = re.compile(r"CUDA out of memory|OutOfMemoryError|CUDA error: out of memory")
 # Steps that warm up: allocator, compilation, first collectives.
 _WARM_UP = 3
 _FEWEST = 3
@@ -24,12 +29,17 @@ _FEWEST = 3
 
 @dataclass(frozen=True)
 class RunLog:
-    """Medians over the steps of a log after its first ones; one of the two is None."""
+    """Medians over the steps of a log after its first ones; one of the two is None.
+
+    Both are None of a run that ran out of memory. `reserved`: bytes that allocators held at most.
+    """
 
     framework: str
     steps: int
     seconds: float | None
     tokens_per_s_per_gpu: float | None
+    reserved: float | None = None
+    ran_out: bool = False
 
     def iteration_s(self, tokens_per_step: int, devices: int) -> float:
         """Seconds of a step with so many tokens on so many devices."""
@@ -46,9 +56,11 @@ def read_log(path: str | Path) -> RunLog:
       InputError: it says nothing of any, or of too few: the first three are left out.
     """
     text = _COLOUR.sub("", files.read_text(path))
-    for framework, pattern, per_step in (
-        ("megatron", _MEGATRON, True),
-        ("torchtitan", _TORCHTITAN, False),
+    if _RAN_OUT.search(text):
+        return RunLog("", 0, None, None, ran_out=True)
+    for framework, pattern, per_step, held, unit in (
+        ("megatron", _MEGATRON, True, _MEGATRON_MEMORY, 1 << 20),
+        ("torchtitan", _TORCHTITAN, False, _TORCHTITAN_MEMORY, 1 << 30),
     ):
         figures = [float(m.replace(",", "")) for m in pattern.findall(text) if _is_number(m)]
         if not figures:
@@ -62,9 +74,11 @@ def read_log(path: str | Path) -> RunLog:
         if middle <= 0:
             raise InputError(f"{path}: half of its steps take no time.")
         count = len(figures) - _WARM_UP
+        sizes = [float(m) for m in held.findall(text) if _is_number(m)]
+        reserved = unit * max(sizes) if max(sizes, default=0) > 0 else None
         if per_step:
-            return RunLog(framework, count, middle / 1e3, None)
-        return RunLog(framework, count, None, middle)
+            return RunLog(framework, count, middle / 1e3, None, reserved)
+        return RunLog(framework, count, None, middle, reserved)
     raise InputError(
         f"{path}: no step is logged in it as Megatron-LM (`elapsed time per iteration (ms): ...`) "
         "or torchtitan (`step: ... tps: ...`) do. Give the time in a CSV (docs/learning.md)."

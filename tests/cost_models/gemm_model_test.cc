@@ -1,6 +1,7 @@
 #include "cost_models/gemm_model.h"
 
 #include <random>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@ namespace plancast {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Lt;
@@ -33,15 +35,16 @@ double Seconds(const KernelSpec& spec, absl::string_view gpu) {
   return Price(spec, *CatalogueDevice(gpu)).seconds_alone;
 }
 
-// Shapes from decode-like to training-like, log-uniform.
+// Shapes from decode-like to training-like, log-uniform; rows begin at multiples of 16 bytes.
 class Shapes {
  public:
   int64_t Size(int64_t low, int64_t high) {
     std::uniform_real_distribution<double> log_size(std::log(low), std::log(high));
     return static_cast<int64_t>(std::exp(log_size(random_)));
   }
+  int64_t Aligned(int64_t high) { return 8 * Size(1, high / 8); }
   KernelSpec Next() {
-    KernelSpec spec = Gemm(Size(1, 65536), Size(16, 50000), Size(16, 50000));
+    KernelSpec spec = Gemm(Aligned(65536), Aligned(50000), Aligned(50000));
     spec.batch = Size(1, 16);
     spec.pass = static_cast<GemmPass>(random_() % 3);
     spec.accumulate_fp32 = random_() % 4 == 0;
@@ -98,7 +101,7 @@ TEST(GemmTileModel, GrowsWithK) {
     KernelSpec spec = shapes.Next();
     SCOPED_TRACE(spec.DebugString());
     KernelSpec longer = spec;
-    longer.k += shapes.Size(1, 4096);
+    longer.k += shapes.Aligned(4096);
     EXPECT_LE(Seconds(spec, "A100-SXM-80GB"), Seconds(longer, "A100-SXM-80GB"));
   }
 }
@@ -109,8 +112,8 @@ TEST(GemmTileModel, GrowsWithRowsAndColumns) {
     KernelSpec spec = shapes.Next();
     SCOPED_TRACE(spec.DebugString());
     KernelSpec taller = spec, wider = spec, more = spec;
-    taller.m += shapes.Size(1, 4096);
-    wider.n += shapes.Size(1, 4096);
+    taller.m += shapes.Aligned(4096);
+    wider.n += shapes.Aligned(4096);
     more.batch += 1;
     for (absl::string_view gpu : kGpus) {
       const double seconds = Seconds(spec, gpu);
@@ -228,6 +231,33 @@ TEST(GemmTileModel, SustainsFourFifthsOfA100OnTheBestTrainingShapes) {
   KernelSpec spec = Gemm(16384, 12288, 12288);
   double flops = 2.0 * spec.m * spec.n * spec.k;
   EXPECT_THAT(flops / Seconds(spec, "A100-SXM-80GB") / 312e12, AllOf(Gt(0.77), Lt(0.84)));
+}
+
+// With an odd vocabulary, what is computed by columns of it (the head) and what adds them up.
+TEST(GemmTileModel, RowsOffTheWidestLoadAreSlow) {
+  const auto times = [](GemmPass pass, int64_t m, int64_t n, int64_t k, int64_t odd_m,
+                        int64_t odd_n, int64_t odd_k, absl::string_view gpu) {
+    KernelSpec even = Gemm(m, n, k), odd = Gemm(odd_m, odd_n, odd_k);
+    even.pass = odd.pass = pass;
+    return Seconds(odd, gpu) / Seconds(even, gpu);
+  };
+  const auto head = [&](int64_t vocabulary, absl::string_view gpu) {
+    return std::vector<double>{
+        times(GemmPass::kForward, 8192, 128256, 4096, 8192, vocabulary, 4096, gpu),
+        times(GemmPass::kDgrad, 8192, 4096, 128256, 8192, 4096, vocabulary, gpu),
+        times(GemmPass::kWgrad, 128256, 4096, 8192, vocabulary, 4096, 8192, gpu)};
+  };
+  const auto near = [](double times) { return ::testing::DoubleNear(times, 0.1 * times); };
+  EXPECT_THAT(head(128255, "H100-SXM-80GB"), ElementsAre(near(1.5), near(3), near(3)));
+  EXPECT_THAT(head(128254, "H100-SXM-80GB"), ElementsAre(near(1.5), near(1.5), near(1.5)));
+  EXPECT_THAT(head(128255, "A100-SXM-80GB"), ElementsAre(near(1), near(2), near(2)));
+  EXPECT_THAT(head(128254, "A100-SXM-80GB"), ElementsAre(near(1), near(1), near(1)));
+  // Rows of tokens are never stored side by side; vectors and other types have kernels of their
+  // own.
+  EXPECT_THAT(Seconds(Gemm(8191, 4096, 4096), "H100-SXM-80GB"),
+              ::testing::Le(1.01 * Seconds(Gemm(8192, 4096, 4096), "H100-SXM-80GB")));
+  EXPECT_THAT(Seconds(Gemm(8192, 4096, 4095, DType::kFp32), "H100-SXM-80GB"),
+              ::testing::Le(1.01 * Seconds(Gemm(8192, 4096, 4096, DType::kFp32), "H100-SXM-80GB")));
 }
 
 TEST(GemmTileModel, DoesNotCareWhichSideIsCalledM) {

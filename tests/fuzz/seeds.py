@@ -122,6 +122,7 @@ def write(folder: Path) -> None:
         "truth.csv": TRUTH,
         "template.md": TEMPLATE,
         "ours.learned": learned_runs.seed(),
+        "kineto.json": learned_runs.trace(),
         "ring.xml": Algorithm.make("all_reduce", "ring", gpus=4).to_msccl(),
         "topo.xml": Topology.from_machine(Machine.preset("dgx-a100-80g")).to_xml(),
     }

@@ -8,7 +8,8 @@ import random
 
 import plancast as pc
 import pytest
-from plancast.learned import Evidence, Learned, believed
+from plancast.learned import Evidence, Learned, _checksum, believed
+from plancast.learned_memory import MemoryEvidence
 
 MACHINE = pc.Machine.preset("dgx-h100")
 ASK = {"strategy": "tp=2,mb=1", "batch": 16}
@@ -156,6 +157,10 @@ def test_the_command_learns_merges_and_is_gone_by(cli, tmp_path):
     with_it = cli.json(*ask, "-c", "dgx-h100:1", "--learned", str(file))
     without = cli.json(*ask, "-c", "dgx-h100:1")
     assert with_it["iteration_time_s"] != without["iteration_time_s"]
+    ranked = ["rank", "-m", "llama3-8b", "-c", "dgx-h100:1", "--batch", "16"]
+    ranked += ["--space", "tp=1|2|4,pp=1,mb=1,zero=1", "--learned", str(file)]
+    code, text, _ = cli(*ranked)
+    assert code == 0 and "would teach most" in text and "narrower" in text
     assert "nothing to learn from" in cli.error("learn")
     assert "is about H100" in cli.error(*ask, "-c", "dgx-a100-80g:1", "--learned", str(file))
 
@@ -172,3 +177,96 @@ def test_the_command_learns_from_a_log(cli, tmp_path):
     assert (change < 0) == faster
     assert "-m and -c and -s" in cli.error("learn", "--log", str(log))
     assert "--log FILE" in cli.error("learn", *plan)
+
+
+def held(name: str, kind: str, beyond: float, software: str = "torchtitan") -> MemoryEvidence:
+    return MemoryEvidence(name, "H100-SXM-80GB", software, kind, beyond, 80.0 * 2**30)
+
+
+def test_figures_of_memory_and_runs_that_ran_out_condition_it():
+    def of(*evidence):
+        (fact,) = Learned((), memory=evidence).memory_facts()
+        return fact
+
+    exact = of(*(held(f"r{i}", "figure", 0.04) for i in range(6)))
+    assert 0.03 < exact.beyond < 0.04 and exact.after < 0.5 * exact.before
+    # Of a run that ran out with room for a twentieth; of one that ran as forecast, nearly nothing.
+    out = of(held("a", "ran out", 0.05))
+    assert 0.02 < out.beyond < 0.08 and out.after < out.before
+    assert abs(of(held("a", "ran out", -0.3)).beyond) < 1e-3  # forecast to
+    assert abs(of(held("a", "ran", 0.4)).beyond) < 1e-3
+    assert of(held("a", "ran", -0.03)).beyond < -0.01  # it ran although it was not to fit
+    wrong = of(*(held(f"r{i}", "figure", 0.0) for i in range(8)), held("odd", "figure", 0.9))
+    assert abs(wrong.beyond) < 0.01
+    two = Learned((), memory=(held("a", "figure", 0.05), held("b", "figure", -0.05, "fsdp")))
+    assert two.held("torchtitan") > 0 > two.held("fsdp") and two.held("megatron-core") == 0
+
+
+def test_forecasts_of_memory_go_by_it_in_every_verdict():
+    model, ask = pc.Model.preset("llama3-8b"), {"batch": 16, "profile": "torchtitan"}
+    before = pc.predict(model, MACHINE, "zero=3,mb=1", **ask)
+    ours = pc.learn(memory=[(before, before.peak_memory / 2**30 + 4.0)])
+    session = pc.Session(learned=ours)
+    after = pc.predict(model, MACHINE, "zero=3,mb=1", session=session, **ask)
+    assert after.learned_memory == pytest.approx(
+        ours.held("torchtitan") * before.memory_capacity, abs=2
+    )
+    assert after.peak_memory - before.peak_memory == pytest.approx(after.learned_memory, abs=2)
+    assert after.iteration_time == before.iteration_time
+    again = pc.learn(memory=[(after, before.peak_memory / 2**30 + 4.0)])
+    assert again.held("torchtitan") == pytest.approx(ours.held("torchtitan"), rel=1e-6)
+    # A run that ran out: what was said to fit by little is not said to fit any more.
+    room = before.memory_capacity - before.peak_memory
+    tight = Learned(
+        (),
+        memory=tuple(
+            held(f"r{i}", "figure", room / before.memory_capacity + 0.05) for i in range(20)
+        ),
+    )
+    session = pc.Session(learned=tight)
+    assert not pc.predict(model, MACHINE, "zero=3,mb=1", session=session, **ask).fits
+    (verdict,) = pc.fits(model, MACHINE, "zero=3,mb=1", session=session, **ask)
+    assert not verdict.fits
+    ranked = pc.rank(
+        model, MACHINE, space="tp=1,pp=1,zero=3,mb=1,recompute=none", session=session, **ask
+    )
+    assert not len(ranked)
+    # Of other software nothing was learned.
+    other = pc.predict(model, MACHINE, "zero=3,mb=1", batch=16, profile="fsdp", session=session)
+    assert other.learned_memory == 0
+    with pytest.raises(pc.InputError, match="GiB"):
+        pc.learn(memory=[(before, -1.0)])
+
+
+def test_memory_is_in_files_and_files_of_before_are_read(tmp_path):
+    learned = Learned((run("a", 0.1),), memory=(held("b", "ran out", 0.05),))
+    path = tmp_path / "ours.learned"
+    learned.write(path)
+    again = Learned.read(path)
+    assert again == learned and again.memory == learned.memory
+    assert again.gpus == {"G", "H100-SXM-80GB"} and len(again) == 2
+    assert len(again.merge(Learned((), memory=(held("b", "ran out", 0.05),))).memory) == 1
+    text = json.loads(path.read_text())
+    text["memory"][0]["beyond"] = -0.5
+    path.write_text(json.dumps(text))
+    with pytest.raises(pc.InputError, match="checksum"):
+        Learned.read(path)
+    # As version 1 wrote them.
+    body = {"format": "plancast learned", "version": 1, "evidence": learned.to_dict()["evidence"]}
+    del body["evidence"][0]["luck"]
+    path.write_text(json.dumps({**body, "checksum": _checksum(body)}))
+    assert Learned.read(path).facts() == Learned((run("a", 0.1),)).facts()
+
+
+def test_a_log_tells_of_memory_too(cli, tmp_path):
+    log = tmp_path / "run.log"
+    plan = ["-m", "llama3-8b", "-c", "dgx-h100:1", "-s", "zero=3,mb=1", "--batch", "16"]
+    plan += ["--profile", "torchtitan"]
+    log.write_text("step: 9  loss: 7.1  memory: 60.30GiB(76.0%)  tps: 6,000  tflops: 300\n" * 8)
+    summary = cli.json("learn", "--log", str(log), *plan)
+    assert (
+        summary["memory"]["torchtitan"]["scale"] < summary["memory"]["torchtitan"]["scale_before"]
+    )
+    log.write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    code, text, _ = cli("learn", "--log", str(log), *plan)
+    assert code == 0 and "GiB more than forecast" in text

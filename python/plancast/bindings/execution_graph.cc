@@ -201,7 +201,7 @@ absl::StatusOr<Work> WorkOf(const ExecutionGraph& graph, const Machine& machine,
 
 // The keys are the fields of the classes of plancast/explaining/work.py.
 py::list WorkItems(const ExecutionGraph& graph, const Machine& machine, const CommUses& uses,
-                   const CommPricer& comms, const Work& work) {
+                   const KernelPrices& prices, const CommPricer& comms, const Work& work) {
   py::list out;
   for (const auto& [key, item] : work.items) {
     const auto& [purpose, label, is_kernel, spec, use] = key;
@@ -213,6 +213,9 @@ py::list WorkItems(const ExecutionGraph& graph, const Machine& machine, const Co
     if (is_kernel) {
       const KernelSpec& kernel = graph.kernels[spec];
       fields["kind"] = std::string(kKernelFamilyNames[kernel.family]);
+      fields["detail"] = kernel.DebugString();
+      fields["factor"] = prices.costs[spec].factor;
+      fields["sigma"] = prices.costs[spec].factor_sigma;
       fields["flops"] = kernel.flops * static_cast<double>(item.count);
       fields["bytes"] = (kernel.read_bytes + kernel.write_bytes) * static_cast<double>(item.count);
     } else {
@@ -224,6 +227,8 @@ py::list WorkItems(const ExecutionGraph& graph, const Machine& machine, const Co
       if (use >= 0) {
         const RealisedCollective& realised = comms.realised()[item.outcome];
         fields["algorithm"] = realised.algorithm;
+        fields["factor"] = realised.factor;
+        fields["sigma"] = realised.factor_sigma;
         fields["link"] = BusiestLink(machine, realised);
       }
     }
@@ -262,7 +267,9 @@ py::list PlanWork(const PyModel& model, const PyMachine& machine, const PyStrate
       work.push_back(std::move(own));
     }
     py::gil_scoped_acquire acquire;
-    for (const Work& own : work) out.append(WorkItems(graph, machine.machine, uses, comms, own));
+    for (const Work& own : work) {
+      out.append(WorkItems(graph, machine.machine, uses, prices, comms, own));
+    }
     return absl::OkStatus();
   };
   const absl::Status status = [&]() -> absl::Status {

@@ -1,6 +1,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/picoseconds.h"
 #include "base/status_macros.h"
 #include "compiler/compiler.h"
 #include "cost_models/records/record_store.h"
@@ -45,6 +49,7 @@ std::shared_ptr<Forecast> PredictOne(const PyModel& model, const PyMachine& mach
                                      bool datasheet, bool chunk_level) {
   Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   job.strategy = strategy.tree;
+  AddHeld(session, machine.machine, &job);
   PredictOptions options;
   options.timeline = timeline;
   options.keep_memory_graph = true;
@@ -73,6 +78,7 @@ std::string AdviseFit(const PyModel& model, const PyMachine& machine, const PySt
                       const std::string& profile, const PyPrecision& precision, bool datasheet) {
   Job job = MakeJob(model, batch, dtype, profile, precision);
   job.strategy = strategy.tree;
+  AddHeld(session, machine.machine, &job);
   absl::StatusOr<std::string> advice = [&]() -> absl::StatusOr<std::string> {
     py::gil_scoped_release release;
     if (datasheet) {
@@ -119,7 +125,8 @@ std::shared_ptr<RankResult> RankAll(
     const std::string& dtype, const std::string& profile, const PyPrecision& precision,
     const PyGraphs& cuda_graphs, int workers, bool exhaustive, bool partial,
     const py::object& progress, const py::object& found, const py::object& announce) {
-  const Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
+  Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
+  AddHeld(session, machine.machine, &job);
   RankOptions options;
   options.space = ValueOrThrow(ParseSearchSpace(space));
   if (!where.empty()) options.space.where = ValueOrThrow(PlanCondition::Parse(where));
@@ -162,6 +169,7 @@ py::list FitsAll(const PyModel& model, const PyMachine& machine, const PySession
   const auto costs = ValueOrThrow(session.costs->For(machine.machine));
   const Pricing pricing = session.PricedBy(*costs);
   Job job = MakeJob(model, batch, dtype, profile, precision);
+  AddHeld(session, machine.machine, &job);
   {
     py::gil_scoped_release release;
     FitCheck check(std::move(job), machine.machine, *session.session, &pricing);
@@ -218,6 +226,16 @@ PySession SessionWith(std::shared_ptr<const SessionCosts> costs, bool prior,
 }
 
 }  // namespace
+
+void AddHeld(const PySession& session, const Machine& machine, Job* job) {
+  if (session.learned == nullptr) return;
+  SimResult all;  // what hangs on this factor alone
+  all.makespan_ps = CeilToPicoseconds(1);
+  all.factors[absl::StrCat("memory/", job->profile.name)] = {1.0, 0};
+  const double share = session.learned->Log(all);
+  int64_t& bytes = job->profile.memory.context_bytes;
+  bytes = std::max<int64_t>(bytes + std::llround(share * machine.device().capacity_bytes()), 0);
+}
 
 Job MakeJob(const PyModel& model, Batch batch, const std::string& dtype, const std::string& profile,
             const PyPrecision& precision, const PyGraphs& cuda_graphs) {

@@ -69,6 +69,11 @@ Job MakeJob(const PyModel& model, std::optional<int64_t> batch, const std::strin
             const std::string& profile, const PyPrecision& precision = {},
             const PyGraphs& cuda_graphs = false);
 
+// Puts what runs of the user's own tell of the memory that the job's software holds on each device
+// beyond what is forecast with what it holds anyhow: the factor `memory/PROFILE` of what was
+// learned, a share of a device's memory.
+void AddHeld(const PySession& session, const Machine& machine, Job* job);
+
 void BindAlgorithms(pybind11::module_& m);
 void BindMachine(pybind11::module_& m);
 void BindRules(pybind11::module_& m);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plancast.cli import answers
@@ -10,7 +11,9 @@ from plancast.cli import options as opts
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
+    from plancast.forecast import Forecast
     from plancast.learned import Learned
+    from plancast.run_traces.compare import RunComparison
 
 
 def add_parser(commands: Any) -> None:
@@ -38,6 +41,14 @@ def add_parser(commands: Any) -> None:
         help="the log of one run of Megatron-LM or torchtitan, of the plan that -m, -c, -s and "
         "--batch say",
     )
+    parser.add_argument(
+        "--trace",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="what PyTorch's profiler (one rank, `ProfilerStep#N`) or NCCL's wrote of one run, "
+        "likewise; several ranks of it: give it several times",
+    )
     opts.add_model(parser, required=False)
     opts.add_cuda_graphs(parser)
     opts.add_types(parser)
@@ -52,45 +63,56 @@ def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.learned import Learned
     from plancast.learning import learn
+    from plancast.run_traces.compare import compare_run
 
     answers.check_outputs(options.out)
     parts = [Learned.read(path) for path in options.merge]
     if options.rows:
         parts.append(learn(options.rows))
-    if options.log is not None:
-        parts.append(_of_log(options))
+    compared: RunComparison | None = None
+    if options.log is not None or options.trace:
+        forecast = _forecast(options)
+        if options.log is not None:
+            parts.append(_of_log(options.log, forecast))
+        if options.trace:
+            compared = compare_run(forecast, options.trace)
+            parts.append(learn([compared]))
     elif options.model or options.cluster or options.strategy:
-        raise InputError("-m, -c and -s say what a log is of. Give the log: --log FILE.")
+        raise InputError(
+            "-m, -c and -s say what a log or a trace is of. Give it: --log FILE or --trace FILE."
+        )
     if not parts:
         raise InputError(
-            "there is nothing to learn from. Give RUNS.csv, --log FILE or --merge FILE."
+            "there is nothing to learn from. Give RUNS.csv, --log FILE, --trace FILE or --merge "
+            "FILE."
         )
     learned = parts[0].merge(*parts[1:])
     if options.out is not None:
         learned.write(options.out)
     if options.json:
-        answers.print_json(learned.summary())
-    else:
-        answers.print_rich(learned)
+        run = {} if compared is None else {"run": compared.to_dict()}
+        answers.print_json({**learned.summary(), **run})
+        return 0
+    if compared is not None:
+        answers.print_rich(compared)
+        print()
+    answers.print_rich(learned)
     return 0
 
 
-def _of_log(options: argparse.Namespace) -> Learned:
-    """The run that a log is of."""
-    from plancast.learning import learn
+def _forecast(options: argparse.Namespace) -> Forecast:
+    """Of the plan that a log or a trace is of."""
     from plancast.planning import predict
-    from plancast.run_logs import read_log
 
     given = {"-m": options.model, "-c": options.cluster, "-s": options.strategy}
     missing = [name for name, value in given.items() if value is None]
     if missing:
         raise InputError(
-            f"a log says how long steps take, not of what. Give {' and '.join(missing)} as for "
-            "`plancast predict`."
+            f"a log or a trace says how long steps take, not of what. Give {' and '.join(missing)} "
+            "as for `plancast predict`."
         )
-    log = read_log(options.log)
     model, machine, strategy = opts.load_plan(options)
-    forecast = predict(
+    return predict(
         model,
         machine,
         strategy,
@@ -98,9 +120,30 @@ def _of_log(options: argparse.Namespace) -> Learned:
         dtype=options.dtype,
         profile=options.profile,
         cuda_graphs=options.cuda_graphs,
+        timeline=bool(options.trace),
         **opts.types_of(options),
     )
+
+
+def _of_log(path: str, forecast: Forecast) -> Learned:
+    """The run that a log is of."""
+    from plancast.learned import Evidence, Learned
+    from plancast.learned_memory import MemoryEvidence
+    from plancast.run_logs import read_log
+
+    log = read_log(path)
+    held: tuple[MemoryEvidence, ...] = ()
+    if log.ran_out:
+        name = f"{Path(path).name} (out of memory, {forecast.strategy})"
+        held = (MemoryEvidence.of(name, forecast.gpu, forecast, None),)
+        return Learned((), memory=held)
     tokens = forecast.global_batch * forecast.seq
     if log.seconds is None and not tokens:
-        raise InputError(f"{options.log}: it counts tokens, and {model.name} has none.")
-    return learn([(forecast, log.iteration_s(tokens, forecast.devices))])
+        raise InputError(f"{path}: it counts tokens, and {forecast.model} has none.")
+    seconds = log.iteration_s(tokens, forecast.devices)
+    # Of another run the file may have the same name.
+    name = f"{Path(path).name} ({seconds:.6g} s, {forecast.strategy})"
+    if log.reserved is not None:
+        expected = forecast.memory.placement().reserved
+        held = (MemoryEvidence.of(name, forecast.gpu, forecast, log.reserved, of=float(expected)),)
+    return Learned((Evidence.of(name, forecast.gpu, forecast, seconds),), memory=held)

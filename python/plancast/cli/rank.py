@@ -167,7 +167,7 @@ def run(options: argparse.Namespace) -> int:
     answers.answer_page(
         options,
         lambda command: ranking_page(ranking, command),
-        ranking_tables(ranking, top=options.top or _LISTED),
+        ranking_tables(ranking, top=options.top or _LISTED, learned=how["session"].learned),
         ranking.to_dict,
     )
     if ranking.stopped:

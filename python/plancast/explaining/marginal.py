@@ -82,7 +82,8 @@ def _anomaly(core: _core.Forecast, forecast: Forecast) -> str:
     own = [note for note in core.notes if note not in known]
     if own:
         return own[0]
-    before, slower = forecast.breakdown(), core.iteration_time_s > forecast.iteration_time
+    slower = core.iteration_time_s > forecast.iteration_time
+    before = dict(zip(forecast.breakdown(), forecast._core.breakdown_s(), strict=True))
     moved = {
         part: after - before[part]
         for part, after in zip(before, core.breakdown_s(), strict=True)

@@ -54,6 +54,9 @@ class Item:
     members: int = 0  # of a communication's group; 0: a kernel
     algorithm: str = ""
     link: str = ""  # that a communication fills most
+    factor: str = ""  # as in `Forecast.factors`, of which sigma is the scale
+    sigma: float = 0.0
+    detail: str = ""  # of a kernel: what it computes
 
     @property
     def is_kernel(self) -> bool:

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable
-from plancast.textual import percent
+from plancast.textual import gib, percent
 
 if TYPE_CHECKING:
     from plancast.learned import Fact, Learned
@@ -25,7 +25,8 @@ _PARTS = {
 
 def learned_table(learned: Learned) -> RenderableType:
     """Factors that the runs tell of, and runs that contradict the others."""
-    table = FittedTable(title=f"Learned from {len(learned)} runs")
+    runs = "1 run" if len(learned) == 1 else f"{len(learned)} runs"
+    table = FittedTable(title=f"Learned from {runs}")
     table.words("what")
     table.numbers("takes", "± before", "± now")
     shown = [f for f in learned.facts() if _tells(f)]
@@ -37,7 +38,16 @@ def learned_table(learned: Learned) -> RenderableType:
             percent(fact.after),
         )
     hidden = len(learned.facts()) - len(shown)
-    parts: list[RenderableType] = [table]
+    parts: list[RenderableType] = [table] if shown or not learned.memory else []
+    for held in learned.memory_facts():
+        more = "more" if held.beyond >= 0 else "less"
+        parts.append(
+            Text(
+                f"{held.software} holds {gib(abs(held.beyond) * held.capacity)} GiB {more} than "
+                f"forecast on a device, ± {gib(held.after * held.capacity)} "
+                f"(± {gib(held.before * held.capacity)} before)"
+            )
+        )
     if hidden:
         parts.append(Text(f"{hidden} more factors stay as they were", style="dim"))
     for run, off in learned.doubts():

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plancast.forecast import Forecast
+    from plancast.learned import Learned
     from plancast.ranking import Ranking
 
 
-def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
-    """The best plans, what has to be said about them, and what was left out."""
+def ranking_tables(ranking: Ranking, *, top: int, learned: Learned | None = None) -> RenderableType:
+    """The best plans, what has to be said about them, and what was left out.
+
+    `learned`: what the forecasts go by; then also which of the plans to run for more of it.
+    """
     plans = ranking[:top]
     parts: list[RenderableType] = []
     if plans:
@@ -30,6 +34,8 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
         table = _plans_table(plans, chances if len(chances) > 1 else {})
         parts += [heading, Text(said(setting(first)), style="dim"), table]
         parts += [*_ties(ranking), *remarks(plans, _numbers)]
+        if learned is not None and len(plans) > 1:
+            parts.append(WrappedText(_teaches(learned, plans), style="dim"))
     else:
         parts.append(Text("no plan of the space fits", style="bold red"))
         parts += _nearest(ranking)
@@ -40,6 +46,16 @@ def ranking_tables(ranking: Ranking, *, top: int) -> RenderableType:
     for reason, number in sorted(ranking.excluded.items(), key=lambda item: -item[1]):
         parts.append(WrappedText(f"{number:>7,} left out: {reason}", indent=2, style="dim"))
     return Group(*parts)
+
+
+def _teaches(learned: Learned, plans: Sequence[Forecast]) -> str:
+    """Which of the plans would teach most of all of them, were it run."""
+    gains = learned.teaches(plans)
+    best = max(range(len(plans)), key=gains.__getitem__)
+    return (
+        f"a run of {plans[best].strategy} would teach most: the intervals of these plans would be "
+        f"{percent(gains[best], 0)} narrower"
+    )
 
 
 def _decided(ranking: Ranking) -> str:

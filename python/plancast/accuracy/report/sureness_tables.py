@@ -40,12 +40,32 @@ def _levels(board: Scoreboard) -> ScoreTable:
 def _learning(board: Scoreboard) -> ScoreTable:
     return ScoreTable(
         "learning",
-        "Learning from runs of a job",
-        "Mean errors of plans of a job that were not run, before and after some were (random "
-        "choices of them); levels of software are those that all other sources tell.",
-        ("source", "runs learned from", "jobs", "before", "after"),
+        "Learning from runs",
+        "Mean errors of plans that were not run, before and after some were (random choices of "
+        "them), of the same job or of whatever dense model under one software on one GPU; levels "
+        "of software are those that all other sources tell. Regret: by how much the plan that "
+        "would be chosen takes longer than the best of those not run.",
+        (
+            "source",
+            "of",
+            "runs learned from",
+            "jobs",
+            "before",
+            "after",
+            "regret before",
+            "regret after",
+        ),
         [
-            (c.source, str(c.runs), str(c.jobs), percent(c.before), percent(c.after))
+            (
+                c.source,
+                c.scope,
+                str(c.runs),
+                str(c.jobs),
+                percent(c.before),
+                percent(c.after),
+                "" if c.regret_before is None else percent(c.regret_before),
+                "" if c.regret_after is None else percent(c.regret_after),
+            )
             for c in board.learning
         ],
     )

@@ -15,6 +15,7 @@ from plancast.accuracy.validation.scaling import types_of
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.learned import Evidence
+from plancast.learned_memory import MemoryEvidence
 from plancast.machine import Machine
 from plancast.planning import predict
 from plancast.session import Session
@@ -50,6 +51,8 @@ class RowResult:
     level: float = 0.0
     # What a run tells who learns from it (plancast/learned.py); of rows with a time.
     evidence: Evidence | None = None
+    # The same of memory (plancast/learned_memory.py).
+    memory_evidence: MemoryEvidence | None = None
 
     @property
     def residual(self) -> Residual | None:
@@ -144,7 +147,21 @@ def predict_row(
         terms=terms_of(forecast, machine.gpu),
         level=math.log1p(forecast.beyond_simulated),
         evidence=Evidence.of(row.row_id, machine.gpu, forecast, measured) if measured else None,
+        memory_evidence=_memory_evidence(row, machine.gpu, forecast),
     )
+
+
+def _memory_evidence(row: Row, gpu: str, forecast: Forecast) -> MemoryEvidence | None:
+    if not forecast.memory:
+        return None
+    if row.oom:
+        return MemoryEvidence.of(row.row_id, gpu, forecast, None)
+    if not row.peak_mem_gb:
+        return MemoryEvidence.of_fitting(row.row_id, gpu, forecast)
+    unit = _memory_unit(row)
+    expected = _memory_gib(row, forecast)
+    assert expected is not None
+    return MemoryEvidence.of(row.row_id, gpu, forecast, row.peak_mem_gb * unit, of=expected * unit)
 
 
 def _best(
@@ -226,12 +243,15 @@ def _meaning(row: Row) -> str:
     return row.assumption("mem") or row.assumption("mem_unit") or ""
 
 
+def _memory_unit(row: Row) -> float:
+    return 1e9 if _meaning(row).startswith("GB") else float(1 << 30)
+
+
 def _memory_gib(row: Row, forecast: Forecast) -> float | None:
     """Peak memory in the meaning of the row's `mem=` token, GiB (GB where it says GB)."""
     if not forecast.memory:
         return None
-    meaning = _meaning(row)
-    unit = 1e9 if meaning.startswith("GB") else float(1 << 30)
+    meaning, unit = _meaning(row), _memory_unit(row)
     if "allocated" in meaning or meaning.startswith("GB"):
         return max(entry.allocated for entry in forecast.memory) / unit
     if "reserved" in meaning:

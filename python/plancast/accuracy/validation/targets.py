@@ -9,6 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from plancast.accuracy.validation.fitting_plans import oom_table
+from plancast.accuracy.validation.learning_curve import ALL, JOB, SOFTWARE
 from plancast.accuracy.validation.predict_row import RowResult
 from plancast.accuracy.validation.slices import by_property
 from plancast.accuracy.validation.statistics import error_scores
@@ -152,6 +153,35 @@ def _scale_change(board: Scoreboard, _: dict[str, str]) -> _Found:
     return max(found)
 
 
+def _learned(board: Scoreboard, choice: dict[str, str]) -> _Found:
+    """The mean error once so many runs were learned from, over all jobs or all software."""
+    scope = {"job": JOB, "software": SOFTWARE}[choice["of"]]
+    for c in board.learning:
+        if (c.source, c.scope, str(c.runs)) == (ALL, scope, choice["runs"]):
+            return c.after, f"{c.jobs} {'jobs' if scope == JOB else 'sets of runs'}"
+    return None
+
+
+def _learned_harm(board: Scoreboard, _: dict[str, str]) -> _Found:
+    """By how much learning makes a source worse at most."""
+    found = [
+        (c.after - c.before, f"{c.source}, {c.scope}, from {c.runs}")
+        for c in board.learning
+        if c.source != ALL
+    ]
+    return max(found) if found else None
+
+
+def _learned_regret(board: Scoreboard, _: dict[str, str]) -> _Found:
+    """By how much learning makes the choice of a plan worse, on average."""
+    found = [
+        (c.regret_after - c.regret_before, f"from {c.runs}")
+        for c in board.learning
+        if c.source == ALL and c.regret_after is not None and c.regret_before is not None
+    ]
+    return max(found) if found else None
+
+
 _SCORES: dict[str, Callable[[Scoreboard, dict[str, str]], _Found]] = {
     "mape": _error_score("mape"),
     "bias": _error_score("bias"),
@@ -165,6 +195,9 @@ _SCORES: dict[str, Callable[[Scoreboard, dict[str, str]], _Found]] = {
     "coverage": _coverage,
     "narrow_sources": _narrow_sources,
     "scale_change": _scale_change,
+    "learned": _learned,
+    "learned_harm": _learned_harm,
+    "learned_regret": _learned_regret,
 }
 
 

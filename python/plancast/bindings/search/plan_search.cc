@@ -130,6 +130,7 @@ std::unique_ptr<PlanSearch> MakeSearch(const PyModel& model, const PyMachine& ma
                                        const std::string& profile, const PyPrecision& precision,
                                        const PyGraphs& cuda_graphs) {
   Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
+  AddHeld(session, machine.machine, &job);
   const Objective wanted = ValueOrThrow(ParseObjective(objective));
   ThrowIfError(CheckObjective(machine.machine, wanted));
   auto costs = Unlocked([&] { return session.costs->For(machine.machine); });

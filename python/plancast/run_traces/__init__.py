@@ -1,0 +1,1 @@
+"""Traces of profiled runs beside the timelines of forecasts."""
