@@ -117,7 +117,7 @@ class Run {
     int64_t source = -1, destination = -1;
     std::vector<std::pair<int32_t, int32_t>> parties;  // (rank, task)
     int64_t begin = 0;
-    bool ended = false;
+    bool begun = false, ended = false;
     const CommPrices::Price* price = nullptr;  // null: it takes what its task says
     Turns* turns = nullptr;                    // that it was let go by
   };
@@ -214,7 +214,8 @@ class Run {
     if (place >= static_cast<int32_t>(meetings.size())) return absl::OkStatus();
     const Meeting& meeting = meetings_[meetings[place]];
     const bool first = place == 0 || meetings_[meetings[place - 1]].ended;
-    if (!first || meeting.parties.size() != job_.groups[group].size()) return absl::OkStatus();
+    if (meeting.begun || !first || meeting.parties.size() != job_.groups[group].size())
+      return absl::OkStatus();
     return Start(meetings[place]);
   }
 
@@ -285,6 +286,7 @@ class Run {
   absl::Status Start(int32_t index) {
     Meeting& meeting = meetings_[index];
     meeting.begin = now_;
+    meeting.begun = true;
     if (meeting.task.takes_ps >= 0) {
       At(now_ + meeting.task.overhead_ps + meeting.task.takes_ps, -1, index);
       return absl::OkStatus();

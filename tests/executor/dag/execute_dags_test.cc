@@ -90,6 +90,23 @@ TEST(ExecuteDagsTest, AChainAndAnOverlap) {
   EXPECT_EQ(overlap->comms[0].end_ps, reduce);
 }
 
+// Each begins once, also where it waits for nothing but the one before it.
+TEST(ExecuteDagsTest, ARowOfCollectivesTakesTheSumOfThem) {
+  const Machine machine = UnitMachineOf(1, 4);
+  const int64_t reduce = Alone(machine, {0, 1, 2, 3}, CollectiveKind::kAllReduce, kMiB);
+  for (const bool chain : {true, false}) {
+    const auto row =
+        ExecuteDags(OnAll(Row(std::vector<DagTask>(9, Reduce(kMiB)), chain), 4), machine);
+    ASSERT_OK(row);
+    EXPECT_EQ(row->makespan_ps, 9 * reduce) << chain;
+    ASSERT_EQ(row->comms.size(), 9) << chain;
+    for (const DagComm& comm : row->comms) {
+      EXPECT_EQ(comm.members, 4);
+      EXPECT_EQ(comm.end_ps - comm.begin_ps, reduce);
+    }
+  }
+}
+
 TEST(ExecuteDagsTest, ACollectiveWaitsForItsLastMember) {
   const Machine machine = UnitMachineOf(1, 2);
   DagJob job = OnAll(Row({Reduce(kMiB)}, true), 2);
