@@ -16,7 +16,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MEGATRON = re.compile(r"elapsed time per iteration \(ms\): *([0-9.]+)")
 # torchtitan's metrics: `step: 10  loss:  7.1  memory: 22.30GiB(28.16%)  tps: 3,890  tflops: ...`,
 # tokens a second of one device.
-_TORCHTITAN = re.compile(r"\bstep: *\d+ .*?\btps: *([0-9][0-9,.]*)")
+_STEP, _TOKENS = re.compile(r"\bstep: *\d+ "), re.compile(r"\btps: *([0-9][0-9,.]*)")
 # Steps that warm up: allocator, compilation, first collectives.
 _WARM_UP = 3
 _FEWEST = 3
@@ -46,11 +46,11 @@ def read_log(path: str | Path) -> RunLog:
       InputError: it says nothing of any, or of too few: the first three are left out.
     """
     text = _COLOUR.sub("", files.read_text(path))
-    for framework, pattern, per_step in (
-        ("megatron", _MEGATRON, True),
-        ("torchtitan", _TORCHTITAN, False),
+    for framework, found, per_step in (
+        ("megatron", _MEGATRON.findall(text), True),
+        ("torchtitan", _tokens_per_s(text), False),
     ):
-        figures = [float(m.replace(",", "")) for m in pattern.findall(text) if _is_number(m)]
+        figures = [float(m.replace(",", "")) for m in found if _is_number(m)]
         if not figures:
             continue
         if len(figures) < _WARM_UP + _FEWEST:
@@ -69,6 +69,17 @@ def read_log(path: str | Path) -> RunLog:
         f"{path}: no step is logged in it as Megatron-LM (`elapsed time per iteration (ms): ...`) "
         "or torchtitan (`step: ... tps: ...`) do. Give the time in a CSV (docs/learning.md)."
     )
+
+
+def _tokens_per_s(text: str) -> list[str]:
+    """The rate of each line that has one behind a step."""
+    found = []
+    for line in text.splitlines():
+        step = _STEP.search(line)
+        rate = None if step is None else _TOKENS.search(line, step.end())
+        if rate is not None:
+            found.append(rate[1])
+    return found
 
 
 def _is_number(text: str) -> bool:

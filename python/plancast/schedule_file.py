@@ -7,10 +7,9 @@ before them may say where virtual stages are, with a colon behind: `v:`, `0 1 1 
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
-from plancast import files
+from plancast import csv_text, files
 from plancast.errors import InputError
 
 _COLUMNS = ("stage", "position", "phase", "micro_batch", "chunk")
@@ -71,7 +70,7 @@ def _of_rows(path: Path, rows: list[tuple[int, str]]) -> str:
 
 
 def _of_columns(path: Path, rows: list[tuple[int, str]]) -> str:
-    header = [name.strip() for name in next(csv.reader([rows[0][1]]))]
+    header = [name.strip() for name in csv_text.cells(rows[0][1], f"`{path}`, line {rows[0][0]}")]
     if sorted(header) != sorted(_COLUMNS):
         raise InputError(
             f"`{path}`, line {rows[0][0]}: the columns are {', '.join(header)}. Name them "
@@ -79,7 +78,7 @@ def _of_columns(path: Path, rows: list[tuple[int, str]]) -> str:
         )
     stages: dict[int, dict[int, str]] = {}
     for number, line in rows[1:]:
-        cells = next(csv.reader([line]))
+        cells = csv_text.cells(line, f"`{path}`, line {number}")
         if len(cells) != len(header):
             raise InputError(
                 f"`{path}`, line {number}: {len(cells)} cells, and there are {len(header)} columns."
