@@ -133,6 +133,23 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
     return documents.mapping(parse(text, f"`{path}`"), f"`{path}`")
 
 
+def beside(folder: str | Path, name: str, what: str) -> Path:
+    """The path of a file that another file names: in the folder of that one, or below.
+
+    >>> beside("plans", "tables/v.csv", "`schedule`").as_posix()
+    'plans/tables/v.csv'
+
+    Raises:
+      InputError: it is elsewhere. What a file says leads to no other folder.
+    """
+    if os.path.isabs(name) or ".." in Path(name).parts:
+        raise InputError(
+            f"{what} is `{name}`, outside of the folder of the file that says so (`{folder}`). "
+            "Put it there."
+        )
+    return Path(folder) / name
+
+
 def is_folder(path: str | Path) -> bool:
     """Whether there is such a folder. Unlike Path.is_dir, no name is too long to be asked for."""
     return os.path.isdir(path)

@@ -16,12 +16,12 @@ _COLUMNS = ("stage", "position", "phase", "micro_batch", "chunk")
 _KEY = "schedule="
 
 
-def with_tables(plan: str, folder: str | Path = ".") -> str:
+def with_tables(plan: str, folder: str | Path | None = None) -> str:
     """A short form, or a space of them, with the contents of files that `schedule=` names.
 
     Args:
       plan: the short form.
-      folder: where relative names begin.
+      folder: of the file that says so, where the tables have to be; None: a person said it.
 
     Raises:
       InputError: a file is not there, or is no table; names the line.
@@ -34,7 +34,7 @@ def with_tables(plan: str, folder: str | Path = ".") -> str:
     return ",".join(_with_table(item.strip(), folder) for item in plan.split(","))
 
 
-def _with_table(item: str, folder: str | Path) -> str:
+def _with_table(item: str, folder: str | Path | None) -> str:
     if not item.startswith(_KEY):
         return item
     words = (word.strip() for word in item[len(_KEY) :].split("|"))
@@ -45,8 +45,8 @@ def _is_file(word: str) -> bool:
     return "/" in word or (" " not in word and word.endswith((".csv", ".txt")))
 
 
-def _read(word: str, folder: str | Path) -> str:
-    path = Path(folder) / word
+def _read(word: str, folder: str | Path | None) -> str:
+    path = Path(word) if folder is None else files.beside(folder, word, "`schedule`")
     lines = files.read_text(path).splitlines()
     rows = [
         (number, line.strip())

@@ -81,12 +81,15 @@ def _groups(options: argparse.Namespace) -> tuple[str, str] | None:
 
 
 def _as_astra(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict[str, Any]:
-    from plancast import _core
+    from plancast import _core, files
     from plancast.communication import chakra
 
     system = _text(options.system)
     prefix = _core.astra_custom_prefix(*system)
-    custom = chakra.read(Path(options.system).parent / prefix) if prefix else None
+    custom = None
+    if prefix:
+        what = f"the custom collective of `{options.system}`"
+        custom = chakra.read(files.beside(Path(options.system).parent, prefix, what))
     run = traces.run_astra(
         _text(options.network),
         system,
