@@ -58,6 +58,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+_BUFFERED = (
+    "ranks would wait for each other in a circle if sends waited for their receives, as on the "
+    "machine; they do not wait here."
+)
+
+
 def _text(path: str) -> tuple[str, str]:
     from plancast import files
 
@@ -154,7 +160,7 @@ def _on_machine(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict
         "groups": _groups_file(options),
         "machine": machine.name,
         "nodes": traces.nodes,
-        "notes": traces.notes,
+        "notes": [*traces.notes, *([_BUFFERED] if run.buffered_sends else [])],
         "time_s": run.time_s,
         "ranks": ranks,
         "communications": comms,

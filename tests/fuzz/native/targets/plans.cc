@@ -45,7 +45,7 @@ absl::Status WhatIf(absl::string_view bytes) { return ParseWhatIf(bytes).status(
 absl::Status ByteSize(absl::string_view bytes) { return ParseByteSize(bytes).status(); }
 
 // What was read is printed and read again.
-absl::Status Schedule(absl::string_view bytes) {
+absl::Status Table(absl::string_view bytes) {
   const absl::StatusOr<ScheduleTable> table = ParseScheduleTable(bytes);
   if (!table.ok()) return table.status();
   const std::string printed = PrintScheduleTable(*table);
@@ -99,7 +99,7 @@ std::vector<FuzzTarget> PlanTargets() {
        {"{\"nodes\":", "[", "layers.*."}},
       {"search_space", Space, {"|", "..", "*", "tp=", "mb=", "9223372036854775807"}, {"1|", "1.."}},
       {"schedule_table",
-       Schedule,
+       Table,
        {"F0.0", "B1.0", "W0.0", "&", ";", "v:", "0 1 1 0:", "99999999999999999999", "F0.0&B0.0"},
        {"F0.0 ", "F0&", ";", "0 "}},
       {"rewrite",
