@@ -148,10 +148,7 @@ class Model(Immutable):
             fields["seq"] = seq
         if fields.get("name") is None:
             fields["name"] = Path(path).stem
-        lengths = fields.get("documents")
-        if isinstance(lengths, str) and ("/" in lengths or lengths.endswith(".txt")):
-            fields["documents"] = str(files.beside(Path(path).parent, lengths, "`documents`"))
-        return cls._from_fields(fields, f"`{path}`")
+        return cls._from_fields(document_lengths.located(fields, path), f"`{path}`")
 
     @classmethod
     def open(cls, text: str, *, seq: int | None = None, image: int | None = None) -> Model:

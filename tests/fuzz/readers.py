@@ -134,7 +134,7 @@ def _store(path: Path) -> None:
 def _search(path: Path) -> None:
     store = SearchStore(path)
     try:
-        store.search, store.records(), len(store)  # noqa: B018
+        store.search, store.records(), len(store)
     finally:
         store.close()
 

@@ -12,6 +12,8 @@ import pytest
 from plancast.communication import chakra
 from plancast.errors import InputError
 
+SHARED = os.environ.get("PLANCAST_SHARED_DATA")
+
 NETWORK = "topology: [Switch]\nnpus_count: [8]\nbandwidth: [50]\nlatency: [500]\n"
 SYSTEM = {
     "scheduling-policy": "LIFO",
@@ -243,3 +245,13 @@ def test_a_sharded_plan_takes_as_traces_what_it_takes(cli, tmp_path, plan, batch
     ran = cli.json("run", prefix, "-c", job[1], "--json")
     assert 0.85 * simulated < ran["time_s"] < simulated
     assert all(comm["members"] > 1 for comm in ran["communications"])
+
+
+@pytest.mark.skipif(not SHARED, reason="needs ../shared")
+def test_the_custom_ring_runs_on_a_machine(cli):
+    """All ranks send before they receive."""
+    ring = f"{SHARED}/chakra/custom_ring_allreduce_8npus_1MB/custom_allreduce"
+    ran = cli.json("run", ring, "-c", "dgx-h100:1", "--json")
+    assert ran["time_s"] > 0
+    assert sum(comm["count"] for comm in ran["communications"]) == 8 * 14
+    assert any("they do not wait here" in note for note in ran["notes"])

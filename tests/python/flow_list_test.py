@@ -90,10 +90,23 @@ def test_the_table_of_simccl(cli: Cli) -> None:
         return list(csv.DictReader(io.StringIO(out)))
 
     ring = table("--op", "all_reduce", "--gpus", "8")
-    assert list(ring[0]) == (
-        "collective op data_size algorithm protocol channel_id flow_id src dest flow_size chunk_id "
-        "chunk_count conn_type parent_flow_ids prev_flow_ids"
-    ).split()
+    assert list(ring[0]) == [
+        "collective",
+        "op",
+        "data_size",
+        "algorithm",
+        "protocol",
+        "channel_id",
+        "flow_id",
+        "src",
+        "dest",
+        "flow_size",
+        "chunk_id",
+        "chunk_count",
+        "conn_type",
+        "parent_flow_ids",
+        "prev_flow_ids",
+    ]
     assert len(ring) == 112
     assert {row["flow_size"] for row in ring} == {str(512 << 10)}
     assert {row["algorithm"] for row in ring} == {"1"}
