@@ -220,3 +220,11 @@ def test_a_store_with_a_view_in_place_of_a_table_is_refused(tmp_path: Path) -> N
     base.close()
     with pytest.raises(pc.InputError):
         Records(path, create=False)
+
+
+def test_a_refusal_quotes_no_whole_file() -> None:
+    error = pc.InputError(f"`x.csv`:1: `{'9' * 100_000}` is no number. Write one.")
+    assert len(str(error)) < 5000
+    assert str(error).startswith("`x.csv`:1: ")
+    assert str(error).endswith("is no number. Write one.")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
