@@ -57,6 +57,8 @@ struct DagJob {
   std::vector<int32_t> dag_of;               // by rank
   std::vector<std::vector<int64_t>> groups;  // ranks, ascending
   std::vector<CommQueue> queues = {};
+  // A send goes without waiting for its receive, and is done when its bytes are across.
+  bool buffered_sends = false;
 
   absl::Status Verify() const;
 };

@@ -117,7 +117,7 @@ class Run {
     int64_t source = -1, destination = -1;
     std::vector<std::pair<int32_t, int32_t>> parties;  // (rank, task)
     int64_t begin = 0;
-    bool ended = false;
+    bool begun = false, ended = false;
     const CommPrices::Price* price = nullptr;  // null: it takes what its task says
     Turns* turns = nullptr;                    // that it was let go by
   };
@@ -133,6 +133,7 @@ class Run {
   // Messages of one pair, tag and size whose other end has not come.
   struct Waiting {
     std::deque<std::pair<int32_t, int32_t>> sends, receives;
+    std::deque<int32_t> sent;  // meetings, where sends are buffered
   };
 
   const RankDag& DagOf(int32_t rank) const { return job_.dags[job_.dag_of[rank]]; }
@@ -214,7 +215,8 @@ class Run {
     if (place >= static_cast<int32_t>(meetings.size())) return absl::OkStatus();
     const Meeting& meeting = meetings_[meetings[place]];
     const bool first = place == 0 || meetings_[meetings[place - 1]].ended;
-    if (!first || meeting.parties.size() != job_.groups[group].size()) return absl::OkStatus();
+    if (meeting.begun || !first || meeting.parties.size() != job_.groups[group].size())
+      return absl::OkStatus();
     return Start(meetings[place]);
   }
 
@@ -225,6 +227,7 @@ class Run {
     Waiting& waiting = messages_[{from, to, task.tag, task.bytes}];
     Account(ranks_[r]);
     ++ranks_[r].comms;
+    if (job_.buffered_sends) return send ? Post(r, index, waiting) : Await(r, index, waiting);
     auto& mine = send ? waiting.sends : waiting.receives;
     auto& others = send ? waiting.receives : waiting.sends;
     if (others.empty()) {
@@ -241,12 +244,50 @@ class Run {
     const int32_t sent = send ? index : meeting.parties[1].second;
     meeting.task = DagOf(static_cast<int32_t>(from)).tasks[sent];
     meeting.task.collective = CollectiveKind::kSendRecv;
+    return Send(std::move(meeting), sent);
+  }
+
+  // Task `sent` of the sender goes, when it is its turn.
+  absl::Status Send(Meeting meeting, int32_t sent) {
+    const int64_t from = meeting.source, to = meeting.destination;
+    const int32_t queue = meeting.task.queue;
     meetings_.push_back(std::move(meeting));
     const auto number = static_cast<int32_t>(meetings_.size()) - 1;
-    const int32_t queue = meetings_.back().task.queue;
     if (queue < 0) return Start(number);
     const bool apart = job_.queues[queue].per_receiver;
     return TakeTurns(number, apart ? (from << 32) + to : from, sent);
+  }
+
+  // A send that does not wait for its receive.
+  absl::Status Post(int32_t r, int32_t index, Waiting& waiting) {
+    Meeting meeting;
+    meeting.task = DagOf(r).tasks[index];
+    meeting.task.collective = CollectiveKind::kSendRecv;
+    meeting.source = r, meeting.destination = meeting.task.peer;
+    meeting.parties = {{r, index}};
+    if (waiting.receives.empty()) {
+      waiting.sent.push_back(static_cast<int32_t>(meetings_.size()));
+    } else {
+      meeting.parties.push_back(waiting.receives.front());
+      waiting.receives.pop_front();
+    }
+    return Send(std::move(meeting), index);
+  }
+
+  // Its receive.
+  absl::Status Await(int32_t r, int32_t index, Waiting& waiting) {
+    if (waiting.sent.empty()) {
+      waiting.receives.emplace_back(r, index);
+      return absl::OkStatus();
+    }
+    Meeting& meeting = meetings_[waiting.sent.front()];
+    waiting.sent.pop_front();
+    if (meeting.ended) {
+      done_.emplace_back(r, index);
+    } else {
+      meeting.parties.emplace_back(r, index);
+    }
+    return absl::OkStatus();
   }
 
   // A communication that all have joined waits for its turn in the queue of `whose`.
@@ -285,6 +326,7 @@ class Run {
   absl::Status Start(int32_t index) {
     Meeting& meeting = meetings_[index];
     meeting.begin = now_;
+    meeting.begun = true;
     if (meeting.task.takes_ps >= 0) {
       At(now_ + meeting.task.overhead_ps + meeting.task.takes_ps, -1, index);
       return absl::OkStatus();
@@ -319,7 +361,8 @@ class Run {
     Meeting& meeting = meetings_[index];
     meeting.ended = true;
     comms_.push_back({meeting.task.collective, meeting.task.bytes,
-                      static_cast<int64_t>(meeting.parties.size()), "", "", meeting.begin, now_});
+                      meeting.group < 0 ? 2 : static_cast<int64_t>(meeting.parties.size()), "", "",
+                      meeting.begin, now_});
     if (meeting.price != nullptr) {
       comms_.back().algorithm = meeting.price->realised.algorithm;
       comms_.back().protocol = meeting.price->realised.protocol;
@@ -403,7 +446,7 @@ class Run {
       const Rank& rank = ranks_[r];
       if (rank.tasks_left > 0) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "rank ", r, " never ends: ", rank.tasks_left, " of its ", rank.left.size(),
+            "rank ", r, kNeverEnds, rank.tasks_left, " of its ", rank.left.size(),
             " tasks wait for others. Members of a group must issue the same collectives in the "
             "same order, and every send needs a receive of its size and tag."));
       }

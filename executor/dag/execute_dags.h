@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "cluster/machine.h"
 #include "executor/dag/dag_job.h"
 
@@ -45,11 +46,17 @@ struct DagResult {
 // Runs the tasks of every rank on the machine. A rank has one host thread and one
 // stream of kernels, which take up what is free by index; alongside them every group
 // has a stream of collectives, which start in order once all members have come,
-// and every message starts when both ends have; but what has a queue then waits for its turn
-// there (CommQueue). Communications are realised as in
+// and every message starts when both ends have (buffered_sends: when its send has); but what has
+// a queue then waits for its turn there (CommQueue). Communications are realised as in
 // Execute and share links as fluids. Deterministic.
 // Errors: more ranks than devices; a deadlock, with a task that waits.
 absl::StatusOr<DagResult> ExecuteDags(const DagJob& job, const Machine& machine);
+
+// In the message of a deadlock.
+inline constexpr char kNeverEnds[] = " never ends: ";
+inline bool IsDeadlock(const absl::Status& status) {
+  return absl::StrContains(status.message(), kNeverEnds);
+}
 
 }  // namespace plancast
 

@@ -24,6 +24,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 MOST_TEXT = 64 << 20
 # Of what people write: a strategy or a configuration; its values take some 20 times as much.
 _MOST_DOCUMENT = 8 << 20
+_PART = 1 << 20
 
 
 def looks_like_file(text: str) -> bool:
@@ -110,11 +111,14 @@ def read_bytes(path: str | Path, *, most: int = 1 << 30) -> bytes:
 
 
 def _all_of(file: IO[bytes] | GzipFile, path: str | Path, most: int) -> bytes:
-    # What unpacks, grows or says no size (`/proc`) can hold more than it said.
-    data = file.read(most + 1)
-    if len(data) > most:
-        raise _too_large(path, most)
-    return data
+    # What unpacks, grows or says no size (`/proc`) can hold more than it said. In parts, for
+    # `read` takes the memory of all that it is asked for.
+    data = bytearray()
+    while part := file.read(_PART):
+        data += part
+        if len(data) > most:
+            raise _too_large(path, most)
+    return bytes(data)
 
 
 def _too_large(path: str | Path, most: int) -> InputError:
@@ -127,6 +131,23 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
     text = read_text(path, most=_MOST_DOCUMENT)
     parse = documents.parse_json if str(path).endswith(".json") else documents.parse_yaml
     return documents.mapping(parse(text, f"`{path}`"), f"`{path}`")
+
+
+def beside(folder: str | Path, name: str, what: str) -> Path:
+    """The path of a file that another file names: in the folder of that one, or below.
+
+    >>> beside("plans", "tables/v.csv", "`schedule`").as_posix()
+    'plans/tables/v.csv'
+
+    Raises:
+      InputError: it is elsewhere. What a file says leads to no other folder.
+    """
+    if os.path.isabs(name) or ".." in Path(name).parts:
+        raise InputError(
+            f"{what} is `{name}`, outside of the folder of the file that says so (`{folder}`). "
+            "Put it there."
+        )
+    return Path(folder) / name
 
 
 def is_folder(path: str | Path) -> bool:

@@ -148,7 +148,7 @@ class Model(Immutable):
             fields["seq"] = seq
         if fields.get("name") is None:
             fields["name"] = Path(path).stem
-        return cls._from_fields(fields, f"`{path}`")
+        return cls._from_fields(document_lengths.located(fields, path), f"`{path}`")
 
     @classmethod
     def open(cls, text: str, *, seq: int | None = None, image: int | None = None) -> Model:

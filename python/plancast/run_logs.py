@@ -16,11 +16,11 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MEGATRON = re.compile(r"elapsed time per iteration \(ms\): *([0-9.]+)")
 # torchtitan's metrics: `step: 10  loss:  7.1  memory: 22.30GiB(28.16%)  tps: 3,890  tflops: ...`,
 # tokens a second of one device.
-_TORCHTITAN = re.compile(r"\bstep: *\d+ .*?\btps: *([0-9][0-9,.]*)")
+_STEP, _TOKENS = re.compile(r"\bstep: *\d+ "), re.compile(r"\btps: *([0-9][0-9,.]*)")
 # What a device's allocator has held at most. Of torchtitan: `memory: 22.30GiB(28.16%)` in the line
 # of a step; of Megatron-LM after its first steps: `... | max reserved: 31122.0`, MB of 2^20.
-_TORCHTITAN_MEMORY = re.compile(r"\bstep: *\d+ .*?\bmemory: *([0-9.]+) *GiB")
-_MEGATRON_MEMORY = re.compile(r"memory \(MB\).*?\bmax reserved: *([0-9.]+)")
+_STEP_MEMORY = re.compile(r"\bmemory: *([0-9.]+) *GiB")
+_MEMORY, _MOST_RESERVED = re.compile(r"memory \(MB\)"), re.compile(r"\bmax reserved: *([0-9.]+)")
 _RAN_OUT = re.compile(r"CUDA out of memory|OutOfMemoryError|CUDA error: out of memory")
 # Steps that warm up: allocator, compilation, first collectives.
 _WARM_UP = 3
@@ -58,11 +58,11 @@ def read_log(path: str | Path) -> RunLog:
     text = _COLOUR.sub("", files.read_text(path))
     if _RAN_OUT.search(text):
         return RunLog("", 0, None, None, ran_out=True)
-    for framework, pattern, per_step, held, unit in (
-        ("megatron", _MEGATRON, True, _MEGATRON_MEMORY, 1 << 20),
-        ("torchtitan", _TORCHTITAN, False, _TORCHTITAN_MEMORY, 1 << 30),
+    for framework, found, per_step, held, unit in (
+        ("megatron", _MEGATRON.findall(text), True, (_MEMORY, _MOST_RESERVED), 1 << 20),
+        ("torchtitan", _behind(text, _STEP, _TOKENS), False, (_STEP, _STEP_MEMORY), 1 << 30),
     ):
-        figures = [float(m.replace(",", "")) for m in pattern.findall(text) if _is_number(m)]
+        figures = [float(m.replace(",", "")) for m in found if _is_number(m)]
         if not figures:
             continue
         if len(figures) < _WARM_UP + _FEWEST:
@@ -74,7 +74,7 @@ def read_log(path: str | Path) -> RunLog:
         if middle <= 0:
             raise InputError(f"{path}: half of its steps take no time.")
         count = len(figures) - _WARM_UP
-        sizes = [float(m) for m in held.findall(text) if _is_number(m)]
+        sizes = [float(m) for m in _behind(text, *held) if _is_number(m)]
         reserved = unit * max(sizes) if max(sizes, default=0) > 0 else None
         if per_step:
             return RunLog(framework, count, middle / 1e3, None, reserved)
@@ -83,6 +83,17 @@ def read_log(path: str | Path) -> RunLog:
         f"{path}: no step is logged in it as Megatron-LM (`elapsed time per iteration (ms): ...`) "
         "or torchtitan (`step: ... tps: ...`) do. Give the time in a CSV (docs/learning.md)."
     )
+
+
+def _behind(text: str, mark: re.Pattern[str], figure: re.Pattern[str]) -> list[str]:
+    """The first figure behind a mark, of each line that has both."""
+    found = []
+    for line in text.splitlines():
+        at = mark.search(line)
+        told = None if at is None else figure.search(line, at.end())
+        if told is not None:
+            found.append(told[1])
+    return found
 
 
 def _is_number(text: str) -> bool:

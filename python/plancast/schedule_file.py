@@ -7,22 +7,21 @@ before them may say where virtual stages are, with a colon behind: `v:`, `0 1 1 
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
-from plancast import files
+from plancast import csv_text, files
 from plancast.errors import InputError
 
 _COLUMNS = ("stage", "position", "phase", "micro_batch", "chunk")
 _KEY = "schedule="
 
 
-def with_tables(plan: str, folder: str | Path = ".") -> str:
+def with_tables(plan: str, folder: str | Path | None = None) -> str:
     """A short form, or a space of them, with the contents of files that `schedule=` names.
 
     Args:
       plan: the short form.
-      folder: where relative names begin.
+      folder: of the file that says so, where the tables have to be; None: a person said it.
 
     Raises:
       InputError: a file is not there, or is no table; names the line.
@@ -35,7 +34,7 @@ def with_tables(plan: str, folder: str | Path = ".") -> str:
     return ",".join(_with_table(item.strip(), folder) for item in plan.split(","))
 
 
-def _with_table(item: str, folder: str | Path) -> str:
+def _with_table(item: str, folder: str | Path | None) -> str:
     if not item.startswith(_KEY):
         return item
     words = (word.strip() for word in item[len(_KEY) :].split("|"))
@@ -46,8 +45,8 @@ def _is_file(word: str) -> bool:
     return "/" in word or (" " not in word and word.endswith((".csv", ".txt")))
 
 
-def _read(word: str, folder: str | Path) -> str:
-    path = Path(folder) / word
+def _read(word: str, folder: str | Path | None) -> str:
+    path = Path(word) if folder is None else files.beside(folder, word, "`schedule`")
     lines = files.read_text(path).splitlines()
     rows = [
         (number, line.strip())
@@ -71,7 +70,7 @@ def _of_rows(path: Path, rows: list[tuple[int, str]]) -> str:
 
 
 def _of_columns(path: Path, rows: list[tuple[int, str]]) -> str:
-    header = [name.strip() for name in next(csv.reader([rows[0][1]]))]
+    header = [name.strip() for name in csv_text.cells(rows[0][1], f"`{path}`, line {rows[0][0]}")]
     if sorted(header) != sorted(_COLUMNS):
         raise InputError(
             f"`{path}`, line {rows[0][0]}: the columns are {', '.join(header)}. Name them "
@@ -79,7 +78,7 @@ def _of_columns(path: Path, rows: list[tuple[int, str]]) -> str:
         )
     stages: dict[int, dict[int, str]] = {}
     for number, line in rows[1:]:
-        cells = next(csv.reader([line]))
+        cells = csv_text.cells(line, f"`{path}`, line {number}")
         if len(cells) != len(header):
             raise InputError(
                 f"`{path}`, line {number}: {len(cells)} cells, and there are {len(header)} columns."

@@ -50,14 +50,14 @@ class Strategy:
 
     @classmethod
     def from_dict(
-        cls, tree: dict[str, Any], *, what: str = "strategy", folder: str | Path = "."
+        cls, tree: dict[str, Any], *, what: str = "strategy", folder: str | Path | None = None
     ) -> Strategy:
         """A tree from `{"plan": SHORT_FORM, "nodes": {PATH: DIRECTIVES}}`.
 
         Args:
           tree: the tree.
           what: names it in errors.
-          folder: where files that it names (`schedule=table.csv`) are.
+          folder: of its file, where files that it names (`schedule=table.csv`) have to be.
 
         >>> tree = Strategy.from_dict({"plan": "tp=2", "nodes": {"head": {"split": {"tp": []}}}})
         >>> Strategy.from_dict(tree.to_dict()) == tree

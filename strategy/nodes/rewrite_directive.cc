@@ -75,10 +75,12 @@ absl::Status ReadReorder(absl::string_view text, absl::string_view arguments, Re
 }
 
 absl::Status ReadFuse(absl::string_view text, absl::string_view arguments, Rewrite* rewrite) {
-  const std::pair<std::string, std::string> parts =
-      absl::StrSplit(arguments, absl::MaxSplits(" with ", 1));
-  rewrite->ops = Listed(parts.first);
-  for (const std::string& name : Listed(parts.second)) {
+  constexpr absl::string_view kWith = " with ";  // the last one: an op may be called so
+  const size_t with = arguments.rfind(kWith);
+  rewrite->ops = Listed(arguments.substr(0, with));
+  const absl::string_view behind =
+      with == absl::string_view::npos ? "" : arguments.substr(with + kWith.size());
+  for (const std::string& name : Listed(behind)) {
     ASSIGN_OR_RETURN(rewrite->comms.emplace_back(),
                      KindOf(text, name,
                             {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather,

@@ -22,12 +22,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fuzz.commands import COMMANDS
+from tests.fuzz.readers import NAMES
 from tests.fuzz.targets import WRITERS
 
-TARGETS = [*sorted(WRITERS), *sorted(COMMANDS), "trees"]
+TARGETS = [*sorted(WRITERS), *NAMES, *sorted(COMMANDS), "trees"]
 # A case waits for something, such as a pipe, where it has had no CPU for so long.
 WALL_SECONDS = 900
 _PER_PROCESS = 2000
+_PER_PROCESS_OF_READERS = 50_000  # which take less than a millisecond
 WORKER = ("-m", "tests.fuzz.worker")
 
 
@@ -61,7 +63,8 @@ def run(target: str, seeds: range, folder: Path, *, until: float | None = None) 
     place.mkdir(parents=True, exist_ok=True)
     seed = seeds.start
     while seed < seeds.stop and (until is None or time.monotonic() < until):
-        count = min(_PER_PROCESS, seeds.stop - seed)
+        most = _PER_PROCESS_OF_READERS if target in NAMES else _PER_PROCESS
+        count = min(most, seeds.stop - seed)
         outcomes, wrong = _process(target, seed, count, place, until)
         result.outcomes.update(outcomes)
         seed += sum(outcomes.values())

@@ -4,7 +4,7 @@
 
 Before a case its number is written to FOLDER/case, afterwards its outcome to standard
 output. The case is ended by a signal when it has had its CPU seconds, and refused memory
-beyond its bound.
+beyond its bound. A reader has a second and 256 MiB; a forecast or a command more.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from pathlib import Path
 
 CPU_SECONDS = 30
 MEMORY_BYTES = 6 << 30  # of address space, some 1 GiB of which are libraries
+READER_SECONDS = 1.0
+READER_BYTES = 256 << 20  # beside what the process has
+_ANEW = 1000  # cases after which that is looked up again
 
 
 def prepare() -> None:
@@ -31,9 +34,11 @@ def prepare() -> None:
 
 def attempt(target: str, seed: int, folder: Path) -> bool:
     """Runs one case; whether its input was not refused."""
-    from tests.fuzz import commands, targets, trees
+    from tests.fuzz import commands, readers, targets, trees
 
     rng = random.Random(f"{target} {seed}")
+    if target in readers.NAMES:
+        return readers.attempt(rng, target, folder / "files")
     if target == "trees":
         return trees.attempt(rng, folder / "files")
     if target in commands.COMMANDS:
@@ -44,14 +49,29 @@ def attempt(target: str, seed: int, folder: Path) -> bool:
     return targets.attempt(path, forecast=rng.random() < 0.3)
 
 
+def _size() -> int:
+    """Bytes of this process's address space."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def _bound_memory(number: int) -> None:
+    """A reader's bound, from what the process has by now."""
+    if number % _ANEW == 1:  # the first case loads libraries
+        resource.setrlimit(resource.RLIMIT_AS, (_size() + READER_BYTES, MEMORY_BYTES))
+
+
 def main(target: str, first: int, count: int, folder: Path) -> int:
     """Runs cases `first`, `first` + 1, ... until one is wrong."""
     prepare()
     (folder / "files").mkdir(exist_ok=True)
     case = folder / "case"
-    for seed in range(first, first + count):
+    reader = target.startswith("reader: ")
+    for number, seed in enumerate(range(first, first + count)):
         case.write_text(str(seed))
-        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+        if reader:
+            _bound_memory(number)
+        bound = READER_SECONDS if reader and number > 0 else CPU_SECONDS
+        signal.setitimer(signal.ITIMER_PROF, bound)
         try:
             read = attempt(target, seed, folder)
         except BaseException:

@@ -7,9 +7,12 @@ import gzip
 import json
 import os
 
+import plancast as pc
 import pytest
 from plancast.communication import chakra
 from plancast.errors import InputError
+
+SHARED = os.environ.get("PLANCAST_SHARED_DATA")
 
 NETWORK = "topology: [Switch]\nnpus_count: [8]\nbandwidth: [50]\nlatency: [500]\n"
 SYSTEM = {
@@ -217,3 +220,38 @@ def test_stages_with_meshes_of_their_own_send_messages(cli, tmp_path):
     ] * 4
     forecast = cli.json("predict", *plan)
     assert 0.5 < ours["time_s"] / forecast["iteration_time_s"] < 1.05
+
+
+@pytest.mark.parametrize(
+    ("plan", "batch", "profile"),
+    [
+        ("dp=8,mb=1,zero=3", 32, "megatron-core"),
+        ("dp=8,mb=1,zero=1", 16, "fsdp"),  # many buckets of one group
+        ("pp=2,mb=1,zero=1", 16, "torchtitan"),
+    ],
+)
+def test_a_sharded_plan_takes_as_traces_what_it_takes(cli, tmp_path, plan, batch, profile):
+    """But for what is no task: the ends of an iteration, launches, the slowdown of kernels."""
+    job = ("llama3-8b-l2", "dgx-h100:1", plan)
+    simulated = pc.predict(
+        pc.Model.preset(job[0]), pc.Machine.open(job[1]), plan, batch=batch, profile=profile
+    ).simulated_time
+    prefix = str(tmp_path / "t")
+    code, _, err = cli(
+        "export", "chakra", "-m", job[0], "-c", job[1], "-s", plan, "--batch", str(batch),
+        "--profile", profile, "-o", prefix,
+    )  # fmt: skip
+    assert code == 0, err
+    ran = cli.json("run", prefix, "-c", job[1], "--json")
+    assert 0.85 * simulated < ran["time_s"] < simulated
+    assert all(comm["members"] > 1 for comm in ran["communications"])
+
+
+@pytest.mark.skipif(not SHARED, reason="needs ../shared")
+def test_the_custom_ring_runs_on_a_machine(cli):
+    """All ranks send before they receive."""
+    ring = f"{SHARED}/chakra/custom_ring_allreduce_8npus_1MB/custom_allreduce"
+    ran = cli.json("run", ring, "-c", "dgx-h100:1", "--json")
+    assert ran["time_s"] > 0
+    assert sum(comm["count"] for comm in ran["communications"]) == 8 * 14
+    assert any("they do not wait here" in note for note in ran["notes"])

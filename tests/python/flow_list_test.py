@@ -81,6 +81,58 @@ def test_export(cli: Cli, tmp_path: Path) -> None:
     assert [flow["bytes"] for flow in made] == [1024] * 7
 
 
+def test_the_table_of_simccl(cli: Cli) -> None:
+    """SIMCCL-3, as far as its documentation says what the table holds."""
+
+    def table(*options: str) -> list[dict[str, str]]:
+        code, out, err = cli("export", "flows", "--format", "simccl", "--bytes", "4M", *options)
+        assert code == 0, err
+        return list(csv.DictReader(io.StringIO(out)))
+
+    ring = table("--op", "all_reduce", "--gpus", "8")
+    assert list(ring[0]) == [
+        "collective",
+        "op",
+        "data_size",
+        "algorithm",
+        "protocol",
+        "channel_id",
+        "flow_id",
+        "src",
+        "dest",
+        "flow_size",
+        "chunk_id",
+        "chunk_count",
+        "conn_type",
+        "parent_flow_ids",
+        "prev_flow_ids",
+    ]
+    assert len(ring) == 112
+    assert {row["flow_size"] for row in ring} == {str(512 << 10)}
+    assert {row["algorithm"] for row in ring} == {"1"}
+    assert {row["chunk_count"] for row in ring} == {"14"}
+    by_id = {row["flow_id"]: row for row in ring}
+    for row in ring:
+        for parent in row["parent_flow_ids"].split():
+            assert by_id[parent]["dest"] == row["src"]
+        for before in row["prev_flow_ids"].split():
+            assert by_id[before]["src"] == row["src"]
+        assert bool(row["parent_flow_ids"]) == (row["chunk_id"] != "0")
+    # 4 MiB to and from each of eight: 56 flows of 512 KiB.
+    exchange = table("--op", "all_to_all", "--gpus", "8", "--algo", "direct")
+    assert len(exchange) == 56
+    assert {row["flow_size"] for row in exchange} == {str(512 << 10)}
+    # Two hosts of eight: a ring crosses between them twice.
+    two = table("--op", "all_reduce", "-c", "dgx-h100:2")
+    assert len(two) == 2 * 15 * 16
+    crossing = {(row["src"], row["dest"]) for row in two if row["conn_type"] == "NET"}
+    assert crossing == {("7", "8"), ("15", "0")}
+    assert "SimCCL's table has no `gather`" in cli.error(
+        "export", "flows", "--format", "simccl", "--op", "gather", "--bytes", "8", "--gpus", "4",
+        "--algo", "direct",
+    )  # fmt: skip
+
+
 def test_refusals(cli: Cli) -> None:
     with pytest.raises(pc.InputError, match="flows need `bytes`"):
         pc.flows("all_reduce", gpus=8)

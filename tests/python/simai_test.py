@@ -210,7 +210,8 @@ def test_a_plan_of_tp_alone_runs_as_its_chakra_traces(tmp_path, cli):
     code, out, error = cli("run", str(tmp_path / "t"), "-c", "dgx-h100:1", "--json")
     assert code == 0, error
     # SimAI has no kernels beside a collective of tp, which the traces have.
-    assert ours == pytest.approx(json.loads(out)["time_s"], rel=0.1)
+    traces = json.loads(out)["time_s"]
+    assert traces < ours < 1.15 * traces
 
 
 def test_an_unknown_option_is_named():

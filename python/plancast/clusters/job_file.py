@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plancast import documents, files
+from plancast import csv_text, documents, files
 from plancast.arguments import listed, near
 from plancast.clusters.job import ClusterJob, seconds
 from plancast.errors import InputError
@@ -67,10 +65,14 @@ def _from_document(path: str | Path) -> JobFile:
 
 
 def _lines_of_jobs(path: str | Path) -> list[int]:
-    """The line of every entry of `jobs:`; JSON is YAML, too."""
+    """The line of every entry of `jobs:`; none of JSON that is no YAML."""
     import yaml
 
-    root = yaml.compose(files.read_text(path), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        root = yaml.compose(files.read_text(path), Loader=loader)
+    except yaml.YAMLError:
+        return []
     for key, value in root.value if root is not None else ():
         if key.value == "jobs":
             return [item.start_mark.line + 1 for item in value.value]
@@ -78,8 +80,8 @@ def _lines_of_jobs(path: str | Path) -> list[int]:
 
 
 def _from_table(text: str, path: str | Path) -> list[ClusterJob]:
-    rows = csv.reader(io.StringIO(text))
-    header = [name.strip() for name in next(rows, [])]
+    rows = csv_text.rows(text, path)
+    header = [name.strip() for name in next(rows, (0, []))[1]]
     for name in header:
         if name not in _COLUMNS:
             raise InputError(f"{path}:1: no column `{name}`.{near(name, _COLUMNS)}")
@@ -88,8 +90,8 @@ def _from_table(text: str, path: str | Path) -> list[ClusterJob]:
     if "name" not in header:
         raise InputError(f"{path}:1: there is no column `name`. Known are {listed(_COLUMNS)}.")
     jobs: list[ClusterJob] = []
-    for row in rows:
-        place = f"{path}:{rows.line_num}"
+    for line, row in rows:
+        place = f"{path}:{line}"
         if not any(row):
             continue
         if len(row) != len(header):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from plancast import _core, files
+from plancast import _core, csv_text, files
 from plancast.arguments import listed
 from plancast.checked import checked
 from plancast.clusters.job import ClusterJob
@@ -28,6 +29,7 @@ _NAMES = {
     "gpus": ("gpus", "gpu", "gpu_num", "num_gpus", "gpu_count"),
 }
 _TOPOLOGY = ("ip", "DSW", "PSW", "ASW")
+_GPUS = re.compile(r"[0-9]{1,9}(\.0*)?")
 _TIME_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y/%m/%d %H:%M:%S")
 
 
@@ -192,7 +194,7 @@ def _read_workers(
         if ip not in hosts:
             raise InputError(f"{path}:{line}: there is no host `{ip[:20]}` in topo.csv.")
         text = row[_column("gpus", row, path)]
-        if not text.replace(".0", "").isdecimal():
+        if _GPUS.fullmatch(text) is None:
             raise InputError(f"{path}:{line}: `{text[:20]}` is no number of GPUs.")
         gpus = int(float(text))
         if gpus > 0:
@@ -253,14 +255,15 @@ def _placed(
 
 
 def _rows(path: str | Path) -> list[tuple[int, dict[str, str]]]:
-    reader = csv.DictReader(io.StringIO(files.read_text(path, most=1 << 30)))
+    lines = csv_text.rows(files.read_text(path, most=1 << 30), path)
+    header = [name.strip() for name in next(lines, (0, []))[1]]
     rows = []
-    for row in reader:
-        if None in row or None in row.values():
-            raise InputError(
-                f"{path}:{reader.line_num}: the row has not as many values as the header."
-            )
-        rows.append((reader.line_num, {name.strip(): value.strip() for name, value in row.items()}))
+    for line, row in lines:
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise InputError(f"{path}:{line}: the row has not as many values as the header.")
+        rows.append((line, dict(zip(header, (value.strip() for value in row), strict=True))))
     return rows
 
 

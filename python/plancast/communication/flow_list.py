@@ -122,6 +122,59 @@ def to_csv(of: Sequence[Flow]) -> str:
     return "\n".join(lines) + "\n"
 
 
+# Of SimCCL 2.30's table: its names of collectives, and NCCL's numbers of algorithms.
+_SIMCCL_OPS = {
+    "all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter",
+    "all_to_all": "AlltoAll", "broadcast": "Broadcast",
+}  # fmt: skip
+_SIMCCL_ALGORITHMS = {"tree": 0, "ring": 1, "nvls": 4, "nvls_tree": 5, "pat": 6}
+_SIMCCL_COLUMNS = (
+    "collective", "op", "data_size", "algorithm", "protocol", "channel_id", "flow_id", "src",
+    "dest", "flow_size", "chunk_id", "chunk_count", "conn_type", "parent_flow_ids",
+    "prev_flow_ids",
+)  # fmt: skip
+
+
+def to_simccl(
+    of: Sequence[Flow], *, op: str, bytes: int, algorithm: str = "ring", host: int | None = None
+) -> str:
+    """The table `ncclFlowModel_detailed_flows.csv` of SimCCL's standalone program, version 2.30.
+
+    A message waits for what arrived where it leaves (`parent_flow_ids`) and for what left from
+    there before (`prev_flow_ids`). `op` is 0, a sum; `protocol` -1, for flows have none;
+    `chunk_id` is the step, of `chunk_count` steps; `conn_type` NVLINK inside of a host of `host`
+    ranks (None: of all), NET between hosts.
+
+    >>> print(to_simccl(flows("all_gather", gpus=2, bytes=8), op="all_gather", bytes=8), end="")
+    ... # doctest: +ELLIPSIS
+    collective,op,data_size,algorithm,protocol,channel_id,flow_id,src,dest,flow_size,...
+    AllGather,0,8,1,-1,0,0,0,1,4,0,1,NVLINK,,
+    AllGather,0,8,1,-1,0,1,1,0,4,0,1,NVLINK,,
+
+    Raises:
+      InputError: SimCCL has no such collective or algorithm.
+    """
+    if op not in _SIMCCL_OPS:
+        known = ", ".join(f"`{name}`" for name in _SIMCCL_OPS)
+        raise InputError(f"SimCCL's table has no `{op}`; it has {known}.")
+    if algorithm not in _SIMCCL_ALGORITHMS and op != "all_to_all":
+        known = ", ".join(f"`{name}`" for name in _SIMCCL_ALGORITHMS)
+        raise InputError(f"SimCCL's table has no number for `{algorithm}`; it has {known}.")
+    number = _SIMCCL_ALGORITHMS.get(algorithm, _SIMCCL_ALGORITHMS["ring"])
+    steps = 1 + max((flow.step for flow in of), default=-1)
+    lines = [",".join(_SIMCCL_COLUMNS)]
+    for flow in of:
+        inside = host is None or flow.src // host == flow.dst // host
+        parents = " ".join(str(dep) for dep in flow.deps if of[dep].dst == flow.src)
+        before = " ".join(str(dep) for dep in flow.deps if of[dep].dst != flow.src)
+        lines.append(
+            f"{_SIMCCL_OPS[op]},0,{bytes},{number},-1,{flow.channel},{flow.id},{flow.src},"
+            f"{flow.dst},{flow.bytes},{flow.step},{steps},{'NVLINK' if inside else 'NET'},"
+            f"{parents},{before}"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def _flows(made: list[tuple[int, int, int, int, int, int, list[int]]]) -> list[Flow]:
     return [Flow(*flow[:6], deps=tuple(flow[6])) for flow in made]
 

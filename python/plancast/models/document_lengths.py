@@ -6,6 +6,7 @@ import math
 import os.path
 import random
 import statistics
+from pathlib import Path
 from typing import Any
 
 from plancast import arguments, files
@@ -50,6 +51,14 @@ def lengths(value: Any, what: str = "documents") -> list[int]:
     if not found or len(found) > _MOST:
         raise InputError(f"`{what}` has {len(found):,} lengths; give 1 to {_MOST:,}, {_FORMS}.")
     return [arguments.whole(length, what, 1, _MOST_TOKENS) for length in found]
+
+
+def located(fields: dict[str, Any], path: str | Path) -> dict[str, Any]:
+    """What a file says of a model, with a file of lengths beside it under its whole name."""
+    name = fields.get("documents")
+    if not isinstance(name, str) or not ("/" in name or name.endswith(".txt")):
+        return fields
+    return {**fields, "documents": str(files.beside(Path(path).parent, name, "`documents`"))}
 
 
 def _of_text(text: str, what: str) -> list[int]:

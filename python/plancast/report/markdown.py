@@ -73,6 +73,8 @@ def fill(template: str, board: Scoreboard, folder: str | Path = ".") -> str:
 
 def _section(path: Path, heading: str) -> str:
     """The text between a heading and the next."""
+    if path.suffix != ".md":
+        raise InputError(f"`{path}` is no page (`.md`) whose sections a report can hold.")
     parts = re.split(r"^#+ (.+)$", files.read_text(path), flags=re.MULTILINE)
     sections = {
         name.strip(): text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)

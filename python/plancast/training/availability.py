@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import bisect
-import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from plancast import arguments, files
+from plancast import arguments, csv_text, files
 from plancast.checked import checked
 from plancast.errors import InputError
 
@@ -70,13 +69,13 @@ class Availability:
         ]
         if not lines:
             raise InputError(f"`{what}` is empty; write `time_s,hosts` and rows such as `0,8`.")
-        header = [name.strip() for name in next(csv.reader([lines[0][1]]))]
+        header = [name.strip() for name in csv_text.cells(lines[0][1], f"{what}:{lines[0][0]}")]
         time, count = _columns(header, f"{what}:{lines[0][0]}")
         times: list[float] = []
         hosts: list[int] = []
         for number, line in lines[1:]:
             place = f"{what}:{number}"
-            cells = [cell.strip() for cell in next(csv.reader([line]))]
+            cells = [cell.strip() for cell in csv_text.cells(line, place)]
             if len(cells) != len(header):
                 raise InputError(f"{place} has {len(cells)} columns and the header {len(header)}.")
             at = _number(cells[header.index(time)], time, place) * _UNITS[time]

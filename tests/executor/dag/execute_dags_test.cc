@@ -90,6 +90,51 @@ TEST(ExecuteDagsTest, AChainAndAnOverlap) {
   EXPECT_EQ(overlap->comms[0].end_ps, reduce);
 }
 
+// Each begins once, also where it waits for nothing but the one before it.
+TEST(ExecuteDagsTest, ARowOfCollectivesTakesTheSumOfThem) {
+  const Machine machine = UnitMachineOf(1, 4);
+  const int64_t reduce = Alone(machine, {0, 1, 2, 3}, CollectiveKind::kAllReduce, kMiB);
+  for (const bool chain : {true, false}) {
+    const auto row =
+        ExecuteDags(OnAll(Row(std::vector<DagTask>(9, Reduce(kMiB)), chain), 4), machine);
+    ASSERT_OK(row);
+    EXPECT_EQ(row->makespan_ps, 9 * reduce) << chain;
+    ASSERT_EQ(row->comms.size(), 9) << chain;
+    for (const DagComm& comm : row->comms) {
+      EXPECT_EQ(comm.members, 4);
+      EXPECT_EQ(comm.end_ps - comm.begin_ps, reduce);
+    }
+  }
+}
+
+// All send before they receive.
+TEST(ExecuteDagsTest, BufferedSendsDoNotWaitForTheirReceives) {
+  const Machine machine = UnitMachineOf(1, 4);
+  DagJob job;
+  job.groups.emplace_back(std::vector<int64_t>{0, 1, 2, 3});
+  for (int64_t r = 0; r < 4; ++r) {
+    job.dags.push_back(
+        Row({Message(true, (r + 1) % 4, kMiB), Message(false, (r + 3) % 4, kMiB)}, true));
+    job.dag_of.push_back(static_cast<int32_t>(r));
+  }
+  EXPECT_TRUE(IsDeadlock(ExecuteDags(job, machine).status()));
+  job.buffered_sends = true;
+  const auto ring = ExecuteDags(job, machine);
+  ASSERT_OK(ring);
+  EXPECT_EQ(ring->makespan_ps, Alone(machine, {0, 1}, CollectiveKind::kSendRecv, kMiB));
+  EXPECT_EQ(ring->comms.size(), 4);
+  // A receive that comes late finds its message there.
+  job.dags[1] =
+      Row({Message(true, 2, kMiB), Kernel(1'000'000'000'000), Message(false, 0, kMiB)}, true);
+  const auto late = ExecuteDags(job, machine);
+  ASSERT_OK(late);
+  EXPECT_EQ(late->ranks[1].finish_ps, ring->makespan_ps + 1'000'000'000'000);
+  EXPECT_EQ(late->ranks[0].finish_ps, ring->makespan_ps);
+  // One that nobody sends to never ends.
+  job.dags[3] = Row({Message(false, 2, kMiB)}, true);
+  EXPECT_TRUE(IsDeadlock(ExecuteDags(job, machine).status()));
+}
+
 TEST(ExecuteDagsTest, ACollectiveWaitsForItsLastMember) {
   const Machine machine = UnitMachineOf(1, 2);
   DagJob job = OnAll(Row({Reduce(kMiB)}, true), 2);

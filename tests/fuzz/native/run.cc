@@ -29,7 +29,7 @@
 ABSL_FLAG(std::vector<std::string>, target, {}, "names, separated by commas; default: all");
 ABSL_FLAG(uint64_t, runs, 10'000, "cases of each target");
 ABSL_FLAG(uint64_t, first, 0, "number of the first case");
-ABSL_FLAG(int, seconds, 10, "CPU seconds that a case may take");
+ABSL_FLAG(int, seconds, 1, "CPU seconds that a case may take");
 ABSL_FLAG(std::string, corpus, "", "folder with a folder of seeds for each target");
 ABSL_FLAG(std::string, save, "", "folder for the input of a case that fails");
 ABSL_FLAG(bool, keep, false, "write the input of case --first, and run none");

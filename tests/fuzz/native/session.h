@@ -15,7 +15,7 @@ namespace plancast {
 struct FuzzOptions {
   uint64_t first = 0;  // number of the first case
   uint64_t runs = 1000;
-  int seconds = 10;        // of CPU time that a case may take
+  int seconds = 1;         // of CPU time that a case may take
   std::string save = ".";  // folder for the input of a case that fails
 };
 

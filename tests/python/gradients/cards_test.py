@@ -124,3 +124,21 @@ def test_the_command_that_advises(capsys):
     assert max(map(len, out.splitlines())) <= 80
     assert main([*line, "--tune", "bucket"]) == 2
     assert "stands alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("bus", [10.0, 6.0])
+def test_what_shows_on_one_link_is_the_last_bucket(model, bus):
+    """T4-3 in closed form: 1/efficiency - 1 = 2 (n - 1) / n * bucket / (bus * alone)."""
+    shares = []
+    for cards in CARDS:
+        found = pc.gradients(
+            model, switched(cards), "mb=32", dtype="fp16", bus_gb_per_s=bus, call_us=0
+        )
+        last = max((s for s in found.spans() if s.what == "reduce"), key=lambda span: span.end_s)
+        share = last.end_s - last.start_s
+        assert found.exposed_time == pytest.approx(share, rel=1e-9)
+        assert 1 / found.efficiency - 1 == pytest.approx(share / found.alone_time, rel=1e-9)
+        shares.append(share * bus / (2 * (cards - 1) / cards))
+    # The same bucket on two, four and eight cards.
+    assert shares == pytest.approx([shares[0]] * 3, rel=1e-6)
+    assert shares[0] * 1e9 == pytest.approx(round(shares[0] * 1e9), abs=1e-2)  # whole bytes

@@ -31,6 +31,9 @@ TEST(RewriteDirectiveTest, PartsAreTakenApart) {
   ASSERT_OK(fuse.status());
   EXPECT_THAT(fuse->ops, ElementsAre("bias", "dropout"));
   EXPECT_THAT(fuse->comms, ElementsAre(CollectiveKind::kAllReduce));
+  const auto with = ParseRewrite("fuse(bias, with with all_reduce)");
+  ASSERT_OK(with);
+  EXPECT_THAT(with->ops, ElementsAre("bias", "with"));
   EXPECT_TRUE(ParseRewrite("overlap(a, all_reduce, pieces: tuned)")->tuned());
   EXPECT_FALSE(ParseRewrite("overlap(a, all_reduce, pieces: 2)")->tuned());
 }

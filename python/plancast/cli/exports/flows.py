@@ -46,6 +46,12 @@ def add_parser(formats: Any) -> None:
     parser.add_argument(
         "--channels", type=opts.positive, metavar="N", help="default 1; of a topology all"
     )
+    parser.add_argument(
+        "--format",
+        choices=("plain", "simccl"),
+        default="plain",
+        help="simccl: the columns of SimCCL's ncclFlowModel_detailed_flows.csv",
+    )
     parser.add_argument("--root", type=int, default=0, metavar="RANK", help="default 0")
     opts.add_json(parser)
     parser.set_defaults(run=_run)
@@ -53,7 +59,7 @@ def add_parser(formats: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from plancast import files
-    from plancast.communication.flow_list import flows, to_csv
+    from plancast.communication.flow_list import flows, to_csv, to_simccl
     from plancast.communication.nccl import Topology
     from plancast.errors import InputError
     from plancast.machine import Machine
@@ -80,12 +86,32 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         answers.print_json([flow._asdict() for flow in found])
         return 0
-    text = to_csv(found)
+    if options.format == "simccl":
+        text = to_simccl(
+            found,
+            op=options.op,
+            bytes=options.bytes,
+            algorithm=options.algo,
+            host=_host(machine, options.gpus),
+        )
+    else:
+        text = to_csv(found)
     if options.out is None:
         sys.stdout.write(text)
     else:
         files.write_text(options.out, text)
     return 0
+
+
+def _host(machine: Any, levels: list[int] | None) -> int | None:
+    """Ranks of a host; None: there is one only."""
+    from plancast.machine import Machine
+
+    if isinstance(machine, Machine):
+        return machine.gpus_per_domain
+    if machine is not None:
+        return int(machine.search(nodes=1)["nRanks"])
+    return levels[0] if levels and len(levels) > 1 else None
 
 
 def _bytes(text: str) -> int:

@@ -58,6 +58,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+_BUFFERED = (
+    "ranks would wait for each other in a circle if sends waited for their receives, as on the "
+    "machine; they do not wait here."
+)
+
+
 def _text(path: str) -> tuple[str, str]:
     from plancast import files
 
@@ -81,12 +87,15 @@ def _groups(options: argparse.Namespace) -> tuple[str, str] | None:
 
 
 def _as_astra(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict[str, Any]:
-    from plancast import _core
+    from plancast import _core, files
     from plancast.communication import chakra
 
     system = _text(options.system)
     prefix = _core.astra_custom_prefix(*system)
-    custom = chakra.read(Path(options.system).parent / prefix) if prefix else None
+    custom = None
+    if prefix:
+        what = f"the custom collective of `{options.system}`"
+        custom = chakra.read(files.beside(Path(options.system).parent, prefix, what))
     run = traces.run_astra(
         _text(options.network),
         system,
@@ -151,7 +160,7 @@ def _on_machine(options: argparse.Namespace, traces: _core.ChakraTraces) -> dict
         "groups": _groups_file(options),
         "machine": machine.name,
         "nodes": traces.nodes,
-        "notes": traces.notes,
+        "notes": [*traces.notes, *([_BUFFERED] if run.buffered_sends else [])],
         "time_s": run.time_s,
         "ranks": ranks,
         "communications": comms,

@@ -40,14 +40,12 @@ std::vector<FuzzTarget> TraceTargets() {
            ChromeTraceFile,
            {"\"ph\": \"B\"", "\"ph\": \"E\"", "\"ph\": \"b\"", "\"ph\": \"e\"", "\"ph\": \"s\"",
             "\"ph\": \"f\"", "\"traceEvents\": [", "\"ts\":", "1765223116927674.25", "\\ud83d"},
-           openers,
-           int64_t{512} << 20},
+           openers},
           {"nccl_trace",
            NcclTraceFile,
            {"\"cat\": \"NET\"", "\"cat\": \"PROXY\"", "\"cat\": \"COLL\"", "Send-1-2", "-nan",
             "\xe2\x80\x9c", "\xe2\x80\x9d", "\"ph\": \"b\"", "\"ph\": \"e\"", "0x1f", "{}"},
-           openers,
-           int64_t{512} << 20}};
+           openers}};
 }
 
 }  // namespace plancast
