@@ -149,10 +149,10 @@ def test_steady_loops_tell_what_power_decides_of_a_board(monkeypatch):
     known = {**TRUE, "quantize_bytes": 2.0}
     made = {**known, "mma_fraction": 0.6, "sustained_loss": 0.2, "quantize_bytes": 0.0}
     sizes = np.array([4096.0, 6144.0, 8192.0, 16384.0])
-    columns = {name: sizes for name in ("m", "n", "k")} | {"batch": np.ones(len(sizes))}
+    columns = dict.fromkeys(("m", "n", "k"), sizes) | {"batch": np.ones(len(sizes))}
     seconds = gemm.kernels_of(Rows(columns), board, "nvfp4").seconds(made)
     rates = 2 * sizes**3 / seconds / 1e12
-    tflops = {(int(s), int(s), int(s)): rate for s, rate in zip(sizes, rates)}
+    tflops = {(int(s), int(s), int(s)): rate for s, rate in zip(sizes, rates, strict=True)}
     loops = steady.Loops("board", "chip", "nvfp4", "a page", tflops)
     monkeypatch.setattr(steady, "PUBLISHED", (loops,))
     chip = {"dtype": "nvfp4", "tile": [], "split_k": [], **known}

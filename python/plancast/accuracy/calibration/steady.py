@@ -32,9 +32,9 @@ class Loops:
 
 
 _AZURE = "cuBLASLt 13.0, egmsft/AI-benchmarking-guide @3371c0c, ND_GB300_v6_results.md"
-# The same page's products in 8 bits agree with the chip's coefficients: 2 % too fast to 5 % too slow
-# from 8,192 on. In 4 bits the rows of inference stacks, which those are fitted to, take 1.6 times as
-# long as these.
+# The same page's products in 8 bits agree with the chip's coefficients: 2 % too fast to 5 % too
+# slow from 8,192 on. In 4 bits the rows of inference stacks, which those are fitted to, take 1.6
+# times as long as these.
 PUBLISHED = (
     Loops(
         "GB300",
