@@ -133,6 +133,45 @@ std::vector<double> SharesThere(const LowerContext& context, const BodyPlan& pla
   return shares;
 }
 
+// Inputs of an op, by name, that software writes over with their gradients while it runs forward.
+std::vector<absl::string_view> WrittenOver(const LowerContext& context, const OpNode& op) {
+  const auto& known = context.profile->tensors.op_memory;
+  const auto memory = known.find(op.rule->name());
+  std::vector<absl::string_view> inputs;
+  if (memory == known.end()) return inputs;
+  for (const SoftwareProfile::ExtraTensor& extra : memory->second.saved) {
+    if (extra.shared) inputs.push_back(extra.like);
+  }
+  return inputs;
+}
+
+// Per value the one in whose memory it lies, -1: it has its own.
+std::vector<int> LieIn(const LowerContext& context, const BodyPlan& plan) {
+  std::vector<int> in(plan.values.size(), -1);
+  for (const PlanStep& step : plan.forward) {
+    if (step.kind != PlanStep::Kind::kOp || step.part != Part::kForward) continue;
+    const std::vector<absl::string_view> names =
+        WrittenOver(context, context.body().ops[step.op.op]);
+    const OpRule& rule = *step.op.rule;
+    for (size_t i = 0; i < step.inputs.size() && i < rule.inputs().size(); ++i) {
+      const RuleTensor& input = rule.tensors()[rule.inputs()[i]];
+      const int value = step.inputs[i];
+      if (value < 0 || std::find(names.begin(), names.end(), input.name) == names.end()) continue;
+      // Who else reads it in backward would not find it.
+      if (std::count(plan.saved.begin(), plan.saved.end(), value) > 0) continue;
+      const int tensor = plan.values[value].ref.tensor;
+      for (size_t v = 0; v < plan.values.size(); ++v) {
+        const TensorRef& ref = plan.values[v].ref;
+        const bool gradient = ref.op < 0 && ref.grad && ref.tensor == tensor;
+        const bool inside =
+            ref.op == step.op.op && rule.tensors()[ref.tensor].factors == input.factors;
+        if (gradient || inside) in[v] = value;
+      }
+    }
+  }
+  return in;
+}
+
 }  // namespace
 
 bool OnlyRenamed(const OpRule& rule, int tensor) {
@@ -179,6 +218,10 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const L
       }
     }
   }
+  const std::vector<int> in = LieIn(context, plan);
+  for (size_t v = 0; v < in.size(); ++v) {
+    if (in[v] >= 0) parent[find(static_cast<int>(v))] = find(in[v]);
+  }
   Buffers buffers;
   buffers.root = root;
   buffers.in_registers = RegisterValues(plan, groups, buffers.root);
@@ -197,6 +240,7 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const L
       buffers.name.push_back(facts.name);
     }
     buffers.of_value[v] = buffer_of_root[root];
+    if (in[v] >= 0) continue;
     int64_t& bytes = buffers.bytes[buffer_of_root[root]];
     bytes = std::max(bytes, static_cast<int64_t>(std::ceil(context.LocalBytes(value) * shares[v])));
   }

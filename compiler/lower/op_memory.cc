@@ -87,7 +87,7 @@ class Events {
     const bool ahead = std::any_of(tensors.begin(), tensors.end(),
                                    [](const ExtraTensor& extra) { return extra.early; });
     for (const ExtraTensor& extra : tensors) {
-      const int64_t bytes = BytesOf(context_, op, extra);
+      const int64_t bytes = extra.shared ? 0 : BytesOf(context_, op, extra);
       if (bytes == 0) continue;
       const std::string name = absl::StrCat(context_.body().ops[op].name, "/", extra.name);
       const uint16_t tensor = builder_.AddTensor(NameIn(path_, name));

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plancast.accuracy.calibration import convolution, evaluate, gemm, generic, plan, report
+from plancast.accuracy.calibration import (
+    convolution,
+    evaluate,
+    gemm,
+    generic,
+    plan,
+    report,
+    steady,
+)
 from plancast.accuracy.calibration.fit import Kernels
 from plancast.accuracy.calibration.rows import Gpu, Rows, folds, read_gpus, read_rows
 from plancast.accuracy.calibration.tables import Measured, take_over_training_factors
@@ -134,6 +142,30 @@ def test_factors_are_those_of_one_type():
     eight = {"dtype": "fp8", "fit": {"factor_sigma": 0.05}}
     take_over_training_factors([("timed", timed), ("timed", eight)], {"timed": gpu})
     assert "forward_factor" not in eight
+
+
+def test_steady_loops_tell_what_power_decides_of_a_board(monkeypatch):
+    board = Gpu("board", 108, 1410, 2039e9, {"fp16": 312e12, "fp4": 1e15, "fp32": 19.5e12})
+    known = {**TRUE, "quantize_bytes": 2.0}
+    made = {**known, "mma_fraction": 0.6, "sustained_loss": 0.2, "quantize_bytes": 0.0}
+    sizes = np.array([4096.0, 6144.0, 8192.0, 16384.0])
+    columns = dict.fromkeys(("m", "n", "k"), sizes) | {"batch": np.ones(len(sizes))}
+    seconds = gemm.kernels_of(Rows(columns), board, "nvfp4").seconds(made)
+    rates = 2 * sizes**3 / seconds / 1e12
+    tflops = {(int(s), int(s), int(s)): rate for s, rate in zip(sizes, rates, strict=True)}
+    loops = steady.Loops("board", "chip", "nvfp4", "a page", tflops)
+    monkeypatch.setattr(steady, "PUBLISHED", (loops,))
+    chip = {"dtype": "nvfp4", "tile": [], "split_k": [], **known}
+    tables = {"chip": {"gemm": [chip]}}
+    fit = lambda data, stats, sigma, note: {"data": data, **stats, "note": note}  # noqa: E731
+    ((name, message),) = steady.messages(tables, {"board": board}, fit)
+    assert name == "board" and message["own_only"] and message["fit"]["rows"] == len(sizes)
+    assert message["mma_fraction"] == pytest.approx(0.6, rel=1e-3)
+    assert message["sustained_loss"] == pytest.approx(0.2, rel=0.02)
+    assert {n: message[n] for n in known if n not in steady.BY_POWER} == {
+        n: known[n] for n in known if n not in steady.BY_POWER
+    }
+    assert not steady.messages({}, {"board": board}, fit)
 
 
 def test_chips_with_more_flops_per_watt_sustain_less():

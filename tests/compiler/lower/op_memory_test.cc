@@ -132,6 +132,30 @@ TEST(OpMemoryTest, HeldInputsStayForTheBackwardPass) {
               ChangeOf(graph, "embedding.B").net));
 }
 
+TEST(OpMemoryTest, AGradientThatForwardWritesLiesInItsInput) {
+  // The rule keeps exponentials in fp32; here the logits' own memory holds their gradient.
+  for (const int64_t tp : {1, 4}) {
+    const auto change = [tp](bool over, const char* block) {
+      PlanUnderTest plan = Llama();
+      plan.Tp(tp);
+      if (over) {
+        plan.profile().tensors.op_memory["cross_entropy"].saved.push_back(
+            {"gradient", "x", 0, "", /*shared=*/true});
+      }
+      const auto graph = plan.Compile();
+      EXPECT_OK(graph.status());
+      return graph.ok() ? ChangeOf(*graph, block) : Change();
+    };
+    const int64_t logits = kTokens * kVocab / tp;
+    EXPECT_EQ(change(false, "head.F").net - change(true, "head.F").net, (4 - 2) * logits);
+    EXPECT_EQ(change(false, "head.F").most - change(true, "head.F").most, 4 * logits);
+    EXPECT_EQ(change(true, "head.B").net - change(false, "head.B").net, (4 - 2) * logits);
+    // Nothing comes beside it but the gradient of what the product read, and figures of tokens.
+    EXPECT_NEAR(static_cast<double>(change(false, "head.B").most - change(true, "head.B").most),
+                static_cast<double>(2 * logits - 2 * kTokens * kHidden), 16 * kTokens);
+  }
+}
+
 TEST(OpMemoryTest, WhatIsKeptOfAGatherIsThereWithTensorParallelismAlone) {
   const auto net = [](int64_t tp, bool keeps) {
     PlanUnderTest plan = Llama();

@@ -10,7 +10,7 @@ import numpy as np
 
 from plancast import _core
 
-from . import attention, convolution, gemm, memory, plan
+from . import attention, convolution, gemm, memory, plan, steady
 from .fit import Statistics
 from .generic import DEFAULT_FACTOR_SIGMA, generic
 from .rows import ALIASES, Gpu, Rows
@@ -278,6 +278,8 @@ def fit_tables(measured: Measured, fitting: Fitting) -> dict[str, Message]:
         if error > WORST_FIT:
             report(f"  left out: worse than {WORST_FIT:.0%}")
             continue
+        table(name).setdefault("gemm", []).append(message)
+    for name, message in steady.messages(tables, gpus, fitting.fit_message):
         table(name).setdefault("gemm", []).append(message)
     chosen = plan.select_attention(measured.attention, gpus)
     for name, message in fit_attention(chosen, fitting).items():

@@ -13,6 +13,7 @@ from plancast.accuracy.validation.software import (
     layout_of,
     offloaded_of,
     overlaps_tp,
+    prefetch_of,
     profile_for,
     recompute_of,
     unstated_16bit,
@@ -140,6 +141,10 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
             chosen["activation_offload"] = f"{layers} layers (unknown: as in the recipes)"
     if layers is not None and "offload" not in keys:
         keys["offload"] = f"activations:{layers}"
+    ahead = prefetch_of(row.software)
+    if ahead is not None and keys.get("zero") == "3" and "prefetch" not in keys:
+        keys["prefetch"] = str(ahead)
+        chosen["prefetch"] = f"{ahead} (as the software gathers)"
     exchange = row.assumption("cp_comm")
     if exchange is not None and "cp_type" not in keys:
         if exchange not in _CP_TYPES:

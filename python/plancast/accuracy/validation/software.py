@@ -144,6 +144,16 @@ def kept_in(software: str, dtype: str) -> str | None:
     return keeps.get(dtype)
 
 
+def prefetch_of(software: str) -> int | None:
+    """Units that this software gathers ahead with zero=3; None: as the forecast chooses.
+
+    >>> prefetch_of("HF Trainer + DeepSpeed ZeRO 2021")
+    0
+    """
+    ahead = _of(software, "prefetch")
+    return None if ahead is None else int(ahead)
+
+
 def overlaps_tp(software: str, dtype: str) -> bool:
     """Whether this software's recipes overlap tensor parallelism in this type.
 
