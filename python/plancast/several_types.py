@@ -43,7 +43,8 @@ def split(space: str, dtype: str) -> tuple[str, list[str]]:
     >>> split("tp=2", "fp16")
     ('tp=2', ['fp16'])
     """
-    rest, said = [], []
+    rest: list[str] = []
+    said: list[str] = []
     for item in space.split(","):
         key, equals, values = item.partition("=")
         if key.strip() != "dtype":

@@ -1,6 +1,7 @@
 """CPU seconds of one ranking in one process, with a store, and over a local Ray cluster.
 
-    .venv/bin/python tools/measure/search_overhead.py [--space SPACE] [--workers N] [--only one ray]
+    PYTHONPATH=$PWD/python .venv/bin/python tools/measure/search_overhead.py [--space SPACE]
+        [--workers N] [--only one ray]
 
 The three run at the same time, so that what else the machine does slows all alike: CPU seconds grow
 with the load, too. They are those of each process and of all that it started, read from /proc. Of
@@ -11,6 +12,7 @@ import argparse
 import multiprocessing
 import os
 import pathlib
+import sys
 import tempfile
 import time
 
@@ -90,6 +92,14 @@ def once(how, options, queue, barrier):
                ranking.evaluated, ranking.bounded + sum(ranking.excluded.values())))  # fmt: skip
 
 
+def run(how, options, queue, barrier):
+    try:
+        once(how, options, queue, barrier)
+    except BaseException:
+        barrier.abort()  # the others do not wait for it
+        raise
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="llama3-8b")
@@ -102,13 +112,15 @@ def main():
     spawn = multiprocessing.get_context("spawn")
     queue, barrier = spawn.Queue(), spawn.Barrier(len(options.only))
     running = [
-        spawn.Process(target=once, args=(how, options, queue, barrier)) for how in options.only
+        spawn.Process(target=run, args=(how, options, queue, barrier)) for how in options.only
     ]
     for process in running:
         process.start()
-    answers = {how: rest for how, *rest in (queue.get() for _ in running)}
     for process in running:
         process.join()
+    if any(process.exitcode for process in running):
+        sys.exit(1)
+    answers = {how: rest for how, *rest in (queue.get() for _ in running)}
     best = next(iter(answers.values()))[3]
     for how in options.only:
         before, spent, wall, plans, evaluated, others = answers[how]

@@ -190,7 +190,7 @@ def _connected(address: str, width: int) -> Iterator[Any]:
                 )
             else:
                 ray.init(address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        except Exception as error:  # Ray raises no narrower one where a node is too slow to start
             reason = str(error).splitlines()[0]
             raise InputError(
                 f"there is no Ray cluster at `{address}`: {reason} Give HOST:PORT of its head, "

@@ -141,8 +141,12 @@ std::unique_ptr<PlanSearch> MakeSearch(const PyModel& model, const PyMachine& ma
 }  // namespace
 
 void BindSearch(py::module_& m) {
-  m.def("alike_together", [](const Plans& plans) { return AlikeTogether(Parsed(plans)); });
-  m.def("bodies_together", [](const Plans& plans) { return BodiesTogether(Parsed(plans)); });
+  m.def(
+      "alike_together", [](const Plans& plans) { return AlikeTogether(Parsed(plans)); },
+      py::arg("plans"));
+  m.def(
+      "bodies_together", [](const Plans& plans) { return BodiesTogether(Parsed(plans)); },
+      py::arg("plans"));
   py::class_<BestFirst>(m, "BestFirst")
       .def(py::init<std::vector<std::pair<int64_t, double>>, int64_t>(), py::arg("bounds"),
            py::arg("top"))
