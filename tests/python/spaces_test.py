@@ -1,10 +1,9 @@
-"""Spaces of all that a plan can say: the best is that of simulating all, and refusals are counted."""
+"""Spaces of all that a plan can say: the best is that of simulating all, refusals are counted."""
 
 from __future__ import annotations
 
-import pytest
-
 import plancast as pc
+import pytest
 
 MODEL = pc.Model.from_config(
     name="small", layers=6, hidden=2048, heads=16, ffn=8192, vocab=32000, seq=2048
