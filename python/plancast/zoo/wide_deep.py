@@ -32,8 +32,8 @@ def wide_deep(
     """
     count = len(vocabularies)
     builder = GraphBuilder(name, dense=dense, one=1, hot=hot, joined=sum(embedding_dims) + dense)
-    for number, rows in enumerate(vocabularies):
-        builder.dim(f"vocab_{number}", rows)
+    for number, values in enumerate(vocabularies):
+        builder.dim(f"vocab_{number}", values)
     widths = [builder.dim(f"embedding{width}", width) for width in embedding_dims]
     wide = builder.module("wide")
     weights = [_table(wide, f"weights{number}", number, "one") for number in range(count)]
