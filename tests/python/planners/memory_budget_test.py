@@ -109,6 +109,13 @@ def test_a_mix_beats_what_all_layers_do_alike() -> None:
     assert plan.iteration_time < min(alike)
 
 
+def test_without_a_start_the_best_of_the_grid_are_refined() -> None:
+    model, session = pc.Model.from_config(**SMALL), pc.Session()
+    grid = pc.best_of_grid(model, HOST, batch=64, session=session)
+    plan = pc.plan_memory(model, HOST, batch=64, session=session)
+    assert plan.iteration_time <= grid.iteration_time
+
+
 def test_values_between_and_slices() -> None:
     assert _between({0: 0.0, 1: 0.0, 2: 4.0}, 4) == [0, 0, 4, 8, 12]
     assert _slices([0, 1, 2, 5, 7, 8]) == "0:3,5,7:9"
