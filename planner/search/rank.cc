@@ -3,40 +3,22 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <limits>
 #include <memory>
-#include <numeric>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "planner/forecast/plan_graph.h"
+#include "planner/search/best_first.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/parallel_for.h"
+#include "planner/search/recompute_words.h"
 
 namespace plancast {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// The plans in an order in which those with equal programs follow one another
-// (GraphWorkspace).
-std::vector<int64_t> AlikeTogether(const std::vector<ShortForm>& plans) {
-  const auto key = [&](int64_t i) {
-    const ShortForm& plan = plans[i];
-    // At one global batch, dp * mb says how many micro-batches there are.
-    const int64_t samples = plan.dp.value_or(1) * plan.mb.value_or(1);
-    const int64_t shards = plan.dp.value_or(1) > 1 ? plan.zero.value_or(0) : 0;
-    return std::make_tuple(plan.pp.value_or(1), plan.vpp.value_or(1), samples, shards);
-  };
-  std::vector<int64_t> order(plans.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return key(a) < key(b); });
-  return order;
-}
 
 // So many plans tell how long all of a large space take.
 constexpr int64_t kSampled = 32;
@@ -100,28 +82,25 @@ class Ranking {
           looked_at[plan] = 1;
         },
         [&](int64_t) { return Report(); });
-    std::vector<int64_t> order;
+    std::vector<std::pair<int64_t, double>> bounds;
     for (int64_t i = 0; i < count_; ++i) {
-      if (looked_at[i] != 0 && outcomes_[i].excluded.empty()) order.push_back(i);
+      if (looked_at[i] != 0 && outcomes_[i].excluded.empty()) {
+        bounds.emplace_back(i, outcomes_[i].value);
+      }
     }
     decided_ = std::count_if(outcomes_.begin(), outcomes_.end(),
                              [](const Outcome& outcome) { return !outcome.excluded.empty(); });
     if (!bounded) return false;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return outcomes_[a].value < outcomes_[b].value; });
-    absl::Span<const int64_t> left = order;
-    while (!left.empty()) {
-      bound_ = outcomes_[left.front()].value;
-      // Rounds are as large for any number of threads, so that as many plans are simulated.
-      const absl::Span<const int64_t> round = left.first(std::min<size_t>(left.size(), kRound));
-      const double most = LastOfTheBest();
-      const auto end = std::find_if(round.begin(), round.end(),
-                                    [&](int64_t plan) { return outcomes_[plan].value > most; });
-      if (end == round.begin()) break;
-      if (!Simulate(round.first(end - round.begin()))) return false;
-      left.remove_prefix(end - round.begin());
+    BestFirst order(std::move(bounds), options_.top, options_.known);
+    for (std::vector<int64_t> round = order.NextRound(); !round.empty();
+         round = order.NextRound()) {
+      bound_ = order.bound();
+      if (!Simulate(round)) return false;
+      for (const int64_t plan : round) {
+        if (outcomes_[plan].evaluated) order.Found(outcomes_[plan].value);
+      }
     }
-    bounded_ = static_cast<int64_t>(left.size());
+    bounded_ = order.left();
     decided_ = count_;
     return !options_.progress || Report();
   }
@@ -150,6 +129,7 @@ class Ranking {
     for (const int64_t i : best) {
       if (outcomes_[i].forecast != nullptr) {
         result->plans.push_back(*std::move(outcomes_[i].forecast));
+        result->values.push_back(outcomes_[i].value);
       } else {
         ++result->excluded[outcomes_[i].excluded];
       }
@@ -165,8 +145,6 @@ class Ranking {
   }
 
  private:
-  static constexpr size_t kRound = 16;
-
   bool Simulate(absl::Span<const int64_t> order) {
     const int64_t before = decided_;
     const bool finished = ParallelFor(
@@ -207,17 +185,6 @@ class Ranking {
     return simulated;
   }
 
-  // What the last of the best takes so far, as many as are asked for.
-  double LastOfTheBest() const {
-    std::vector<double> values;
-    for (const int64_t i : Simulated()) values.push_back(outcomes_[i].value);
-    if (static_cast<int64_t>(values.size()) < options_.top) {
-      return std::numeric_limits<double>::infinity();
-    }
-    std::nth_element(values.begin(), values.begin() + options_.top - 1, values.end());
-    return values[options_.top - 1];
-  }
-
   const RankOptions& options_;
   const std::vector<ShortForm>& plans_;
   const int64_t count_;
@@ -236,7 +203,7 @@ absl::StatusOr<JobSpace> SpaceOf(const Job& job, const ModelGraph& graph, const 
                                  const SearchSpace& space) {
   const PlanContext context = ContextOf(graph, machine, job.global_batch);
   const SearchBounds bounds{machine.gpus_per_domain(), job.profile.limits, job.profile.name,
-                            job.profile.data_parallel.overlap};
+                            job.profile.data_parallel.overlap, RecomputeSetsOf(graph)};
   JobSpace result;
   ASSIGN_OR_RETURN(result.enumeration, EnumeratePlans(space, context, bounds));
   result.text = PrintSearchSpace(space, bounds, context.experts > 0, context.seq);

@@ -38,6 +38,8 @@ struct RankOptions {
   int64_t top = 0;  // keep the best; 0: all
   // Simulate all plans that fit, also where bounds tell that some are none of the best.
   bool exhaustive = false;
+  // Of the best few: values of plans elsewhere that are to be beaten, too, such as of other types.
+  std::vector<double> known;
   // Called now and then, on the calling thread; false stops the ranking.
   std::function<bool(const RankProgress&)> progress;
   // A ranking that is stopped gives what it has found so far; else kCancelled.
@@ -49,6 +51,7 @@ struct RankOptions {
 
 struct RankResult {
   std::vector<Forecast> plans;              // that fit, best first; ties in enumeration order
+  std::vector<double> values;               // of the objective, of these
   int64_t evaluated = 0;                    // plans whose time was simulated
   int64_t bounded = 0;                      // that fit, and are none of the best by their bounds
   std::string space;                        // canonical text

@@ -65,7 +65,8 @@ std::vector<std::string> OtherTexts(const SearchSpace& space) {
     std::vector<std::string> longer;
     for (const std::string& text : texts) {
       for (const std::string& value : values) {
-        longer.push_back(absl::StrCat(text, ",", key, "=", value));
+        // `none` of a key that knows no such word: it is not said.
+        longer.push_back(IsUnsaid(key, value) ? text : absl::StrCat(text, ",", key, "=", value));
       }
     }
     texts = std::move(longer);
@@ -206,8 +207,11 @@ class Enumerator {
     const std::vector<bool> sps = tp == 1 ? std::vector<bool>{false} : sps_;
     const std::vector<std::string> eps = ExpertTexts(tp, dp * cp, batch_ / (dp * mb));
     const std::vector<std::string> cps = ContextTexts(tp, cp);
-    const int64_t leaves = recomputes_.size() * zeros.size() * sps.size() * eps.size() *
-                           cps.size() * other_texts_.size();
+    const int64_t per_stage = (context_.layers + pp - 1) / pp;
+    const std::vector<std::string> recomputes = RecomputesOn(recomputes_, per_stage, bounds_);
+    const std::vector<std::string> placed = Placed(dp, cp, pp, vpp);
+    const int64_t leaves =
+        recomputes.size() * zeros.size() * sps.size() * eps.size() * cps.size() * placed.size();
     const int64_t in_domain = bounds_.gpus_per_domain / (tp * cp);
     if (!reason.empty()) {
       Exclude(reason, leaves);
@@ -218,7 +222,7 @@ class Enumerator {
           "the space has more than ", kMostPlans,
           " plans. Narrow it, for instance with --space 'tp=1|2|4|8,pp=1..16,mb=1|2'."));
     }
-    for (const std::string& recompute : recomputes_) {
+    for (const std::string& recompute : recomputes) {
       for (int64_t zero : zeros) {
         for (const std::string& shards : ShardTexts(zero, dp, in_domain)) {
           for (bool sp : sps) {
@@ -227,7 +231,7 @@ class Enumerator {
                              vpp > 1 ? absl::StrCat(",vpp=", vpp) : "", shards, ",mb=", mb,
                              ",recompute=", recompute);
             for (const std::string& context : cps) {
-              RETURN_IF_ERROR(WithExperts(absl::StrCat(text, context), eps));
+              RETURN_IF_ERROR(WithExperts(absl::StrCat(text, context), eps, placed));
             }
           }
         }
@@ -312,9 +316,23 @@ class Enumerator {
     return texts;
   }
 
-  absl::Status WithExperts(const std::string& text, const std::vector<std::string>& eps) {
+  // Where layers and axes lie, with the other keys.
+  std::vector<std::string> Placed(int64_t dp, int64_t cp, int64_t pp, int64_t vpp) const {
+    std::vector<std::string> texts;
+    for (const std::string& order : OrdersOn(space_.orders, dp, cp, pp)) {
+      for (const std::string& layout : LayoutsOn(space_.layouts, pp * vpp, context_)) {
+        for (const std::string& other : other_texts_) {
+          texts.push_back(absl::StrCat(layout, order, other));
+        }
+      }
+    }
+    return texts;
+  }
+
+  absl::Status WithExperts(const std::string& text, const std::vector<std::string>& eps,
+                           const std::vector<std::string>& placed) {
     for (const std::string& ep : eps) {
-      for (const std::string& others : other_texts_) {
+      for (const std::string& others : placed) {
         ASSIGN_OR_RETURN(ShortForm form, ParseShortForm(absl::StrCat(text, ep, others)));
         if (space_.where && !space_.where->Holds(form, context_)) {
           Exclude(absl::StrCat("not where ", space_.where->text()));

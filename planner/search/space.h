@@ -54,6 +54,10 @@ struct SearchSpace {
   // of fast links; `*`: all divisors of dp from 2 on.
   std::optional<NumberSet> hsdp;
   std::vector<bool> sp;  // default: with tp > 1 only true
+  // Layers of stages: `even` (the default: as the plan has them that says nothing), `balanced`
+  // (BalancedLayers), `*` (Layouts), or said one by one, `13+14x7`.
+  std::vector<std::string> layouts;
+  std::vector<std::string> orders;  // of mesh axes, or `*`; default: as the plan has it
   // Other keys of the short form, each with its alternatives as written, e.g.
   // `attn=flash|unfused`.
   std::vector<std::pair<std::string, std::vector<std::string>>> others;
@@ -66,6 +70,8 @@ struct SearchBounds {
   FrameworkLimits limits = {};
   std::string framework = {};      // whose limits they are
   std::set<Overlap> overlap = {};  // its own, where a plan says nothing
+  // What `selective:*` stands for, each `selective:WORD+WORD`.
+  std::vector<std::string> recompute_sets = {};
 
   // Of tp where the space does not say it: published runs hardly ever have more than 8, in
   // domains of 72 GPUs neither.
@@ -83,6 +89,23 @@ std::vector<std::string> RecomputesOf(const SearchSpace& space, const SearchBoun
 std::vector<int64_t> ZerosOf(const SearchSpace& space, const SearchBounds& bounds);
 std::vector<bool> SpsOf(const SearchSpace& space, const SearchBounds& bounds);
 std::vector<std::string> CpTypesOf(const SearchSpace& space);
+
+// Whether an alternative of a space means that the key is not said: `none` of those that have no
+// such word.
+bool IsUnsaid(absl::string_view key, absl::string_view value);
+
+// `full:*`, `every:*` and `uniform:*` with the numbers that differ where a stage has so many
+// layers, `selective:*` with the sets of the bounds.
+std::vector<std::string> RecomputesOn(const std::vector<std::string>& said, int64_t layers,
+                                      const SearchBounds& bounds);
+// The layouts of so many virtual stages, as text of the short form; empty: not said. `*`: equal
+// ones, the balanced one, and those where the first and the last stage have up to two layers less
+// than the others.
+std::vector<std::string> LayoutsOn(const std::vector<std::string>& said, int64_t stages,
+                                   const PlanContext& context);
+// The orders of mesh axes. `*`: all in which tp is the fastest, of axes with several ranks.
+std::vector<std::string> OrdersOn(const std::vector<std::string>& said, int64_t dp, int64_t cp,
+                                  int64_t pp);
 
 // The plans of a space that are worth a compilation, in a fixed order (tp, pp,
 // vpp, mb, recompute, zero, sp, ep, others: outermost first), and how many were

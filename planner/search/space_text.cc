@@ -21,9 +21,12 @@ namespace plancast {
 namespace {
 
 constexpr absl::string_view kKeys[] = {
-    "dp",       "tp",      "pp",      "vpp",    "mb",     "recompute", "zero",           "sp",
-    "schedule", "attn",    "overlap", "bucket", "layout", "order",     "vocab_parallel", "offload",
-    "cp",       "cp_type", "ep",      "etp",    "hsdp"};
+    "dp",        "tp",      "pp",      "vpp",      "mb",
+    "recompute", "zero",    "sp",      "schedule", "attn",
+    "overlap",   "bucket",  "layout",  "order",    "vocab_parallel",
+    "offload",   "cp",      "cp_type", "ep",       "etp",
+    "hsdp",      "reshard", "sync",    "prefetch", "unit",
+    "optimizer"};
 constexpr int64_t kLargest = 1'000'000;
 
 absl::Status Bad(absl::string_view key, absl::string_view value, absl::string_view right) {
@@ -99,16 +102,64 @@ absl::Status ParseZero(absl::string_view text, std::vector<int64_t>& out) {
   return absl::OkStatus();
 }
 
+// What `*` stands for: every word, alone or beside those that go with it.
+struct Words {
+  absl::string_view key, all;
+};
+constexpr Words kWords[] = {
+    {"attn", "flash|unfused"},
+    {"offload",
+     "none|optimizer|optimizer+param|activations|optimizer+activations|"
+     "optimizer+param+activations"},
+    {"optimizer", "at-end|post-validated|in-backward"},
+    {"overlap", "none|grad|grad+param|grad+tp|grad+param+tp"},
+    {"reshard", "on|off"},
+    {"schedule",
+     "gpipe|1f1b|interleaved|eager-1f1b|breadth-first|zbh1|zb1p|zb2p|zbv|zbvhalf|zbvmin|dualpipe|"
+     "dualpipev|hanayo|chimera|search"},
+    {"sync", "each|last"},
+    {"vocab_parallel", "none|redis|vocab1|vocab2|interlaced"}};
+
+absl::Status ParseOther(absl::string_view key, absl::string_view value, SearchSpace& space) {
+  if (value == "*") {
+    for (const Words& words : kWords) {
+      if (words.key == key) value = words.all;
+    }
+  }
+  std::vector<std::string> values = Alternatives(value);
+  for (const std::string& alternative : values) {
+    if (IsUnsaid(key, alternative)) continue;
+    if ((key == "layout" && (alternative == "even" || alternative == "balanced")) ||
+        ((key == "layout" || key == "order") && alternative == "*")) {
+      continue;
+    }
+    RETURN_IF_ERROR(ParseShortForm(absl::StrCat(key, "=", alternative)).status()) << "space";
+  }
+  if (key == "layout") {
+    space.layouts = std::move(values);
+  } else if (key == "order") {
+    space.orders = std::move(values);
+  } else {
+    space.others.emplace_back(std::string(key), std::move(values));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ParseRecompute(absl::string_view text, std::vector<std::string>& out) {
   for (const std::string& value : Alternatives(text)) {
     if (value == "*") {
       out = std::vector<std::string>(kRecomputeNames.begin(), kRecomputeNames.end());
       return absl::OkStatus();
     }
+    if (value == "full:*" || value == "every:*" || value == "uniform:*" || value == "selective:*") {
+      out.push_back(value);
+      continue;
+    }
     if (!ParseShortForm(absl::StrCat("recompute=", value)).ok()) {
       return Bad("recompute", value,
                  "Write `recompute=none|selective|full`, some of them, `selective:WORD`, `full:N`, "
-                 "`every:N` or `uniform:N`, or `recompute=*`.");
+                 "`every:N` or `uniform:N`, each also with `*` in place of what follows, or "
+                 "`recompute=*`.");
     }
     out.push_back(value);
   }
@@ -139,11 +190,7 @@ absl::Status ParseKey(absl::string_view key, absl::string_view value, SearchSpac
     }
     return absl::OkStatus();
   }
-  space.others.emplace_back(std::string(key), Alternatives(value));
-  for (const std::string& alternative : space.others.back().second) {
-    RETURN_IF_ERROR(ParseShortForm(absl::StrCat(key, "=", alternative)).status()) << "space";
-  }
-  return absl::OkStatus();
+  return ParseOther(key, value, space);
 }
 
 void PrintNumbers(absl::string_view key, const std::optional<NumberSet>& set,
@@ -174,6 +221,10 @@ std::string NumberSet::DebugString() const {
     absl::StrAppend(out, range.first);
     if (range.second != range.first) absl::StrAppend(out, "..", range.second);
   });
+}
+
+bool IsUnsaid(absl::string_view key, absl::string_view value) {
+  return value == "none" && (key == "offload" || key == "vocab_parallel");
 }
 
 bool IsKey(absl::string_view text) {
@@ -248,6 +299,12 @@ std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bound
   parts.push_back(absl::StrCat("zero=", absl::StrJoin(ZerosOf(space, bounds), "|")));
   if (space.hsdp) PrintNumbers("hsdp", space.hsdp, "", parts);
   parts.push_back(absl::StrCat("sp=", absl::StrJoin(SpsOf(space, bounds), "|")));
+  if (!space.layouts.empty()) {
+    parts.push_back(absl::StrCat("layout=", absl::StrJoin(space.layouts, "|")));
+  }
+  if (!space.orders.empty()) {
+    parts.push_back(absl::StrCat("order=", absl::StrJoin(space.orders, "|")));
+  }
   for (const auto& [key, values] : space.others) {
     parts.push_back(absl::StrCat(key, "=", absl::StrJoin(values, "|")));
   }

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from plancast.planners.inter_op import plan_inter_op
     from plancast.planners.intra_op import plan_intra_op
     from plancast.planners.local_search import local_search
+    from plancast.planners.memory_budget import plan_memory
     from plancast.planners.plan import Plan
     from plancast.planning import (
         predict,
@@ -170,6 +171,7 @@ __all__ = [
     "plan",
     "plan_inter_op",
     "plan_intra_op",
+    "plan_memory",
     "predict",
     "predict_jobs",
     "product_grids",
@@ -265,6 +267,7 @@ _HOME = {
     "plan": "choice",
     "plan_inter_op": "planners.inter_op",
     "plan_intra_op": "planners.intra_op",
+    "plan_memory": "planners.memory_budget",
     "predict": "planning",
     "predict_jobs": "jobs",
     "product_grids": "product_grid",

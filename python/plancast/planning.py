@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from plancast import _core, arguments, precision, schedule_file
+from plancast import _core, arguments, precision, schedule_file, several_types
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
@@ -15,6 +15,7 @@ from plancast.progress import Progress, following
 from plancast.question import PlanQuestion, core_of
 from plancast.randomness import Randomness
 from plancast.ranking import Ranking
+from plancast.search.job import SearchJob
 from plancast.session import Session
 from plancast.simplicity import simplest_of_ties
 
@@ -146,12 +147,12 @@ def rank(
       model: what is trained.
       machine: where.
       batch: global batch, samples per step.
-      space: which plans, as in `tp=1|2|4|8,pp=1..16,mb=*`; what is not said
+      space: which plans, as in `tp=1|2|4|8,pp=1..16,mb=*,dtype=bf16|fp8`; what is not said
         has a default (docs/cli.md).
       where: of these, plans of which this holds, as in `tp<=8 and mb*seq<=16384` (docs/cli.md).
       objective: `time`, `cost` or `energy` of a step.
       top: keep the best; all by default.
-      dtype: matmul precision.
+      dtype: matmul precision, where the space says none.
       profile: how the framework runs.
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
@@ -190,11 +191,31 @@ def rank(
     where = arguments.word(where, "where")
     objective = arguments.word(objective, "objective")
     dtype, profile = arguments.dtype(dtype), arguments.word(profile, "profile")
-    result: _core.RankResult | Outcome
+    space, dtypes = several_types.split(space, dtype)
+    several = len(dtypes) > 1
+    elsewhere = store is not None or ray is not None or resume
+    if several and elsewhere:
+        raise InputError(
+            "a store and a Ray cluster are of plans of one type; give `dtype` one type, and search "
+            "the others by themselves."
+        )
+    job = SearchJob(
+        model,
+        machine,
+        memo,
+        samples_per_step or 0,
+        objective,
+        dtypes[0],
+        profile,
+        wanted,
+        cuda_graphs,
+    )
+    result: _core.RankResult | Outcome | several_types.Typed
     with following(progress, "plans") as tell:
         found = found or getattr(tell, "found", None)
-        if store is None and ray is None and not resume:
-            result = _core.rank(
+
+        def ranked(dtype: str, known: list[float]) -> _core.RankResult:
+            return _core.rank(
                 model._core,
                 machine._core,
                 memo._core,
@@ -209,27 +230,21 @@ def rank(
                 cuda_graphs=cuda_graphs,
                 workers=workers or 0,
                 exhaustive=exhaustive,
+                known=known,
                 partial=partial,
                 progress=tell,
                 found=found,
                 announce=announce,
             )
+
+        if several:
+            result = several_types.merged(dtypes, machine, top, ranked)
+        elif not elsewhere:
+            result = ranked(job.dtype, [])
         else:
             from plancast.search.driver import Callbacks
-            from plancast.search.job import SearchJob
             from plancast.search.run import search
 
-            job = SearchJob(
-                model,
-                machine,
-                memo,
-                samples_per_step or 0,
-                objective,
-                dtype,
-                profile,
-                wanted,
-                cuda_graphs,
-            )
             result = search(
                 job,
                 space,
@@ -246,8 +261,8 @@ def rank(
     # Plans are not to keep what the ranking remembered.
     fresh = memo.fresh()
 
-    def question(plan: _core.Forecast) -> PlanQuestion:
-        return PlanQuestion(
+    def forecast(plan: _core.Forecast, dtype: str) -> Forecast:
+        question = PlanQuestion(
             model,
             machine,
             plan.strategy,
@@ -258,9 +273,11 @@ def rank(
             precision=wanted,
             cuda_graphs=cuda_graphs,
         )
+        asked = {**_asked(model, machine, dtype, cuda_graphs), **wanted}
+        return Forecast(plan, asked, None, question)
 
-    asked = {**_asked(model, machine, dtype, cuda_graphs), **wanted}
-    plans = [Forecast(plan, asked, None, question(plan)) for plan in result.plans]
+    types_of_plans = getattr(result, "dtypes", None) or [job.dtype] * len(result.plans)
+    plans = [forecast(*both) for both in zip(result.plans, types_of_plans, strict=True)]
     return Ranking(result, simplest_of_ties(plans), objective=objective)
 
 

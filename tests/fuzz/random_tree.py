@@ -27,7 +27,7 @@ TRANSFORMERS = (
 MODELS = (
     *small_models.ALL, *small_models.ALL, *TRANSFORMERS,
     "alexnet", "vgg16", "resnet18", "resnet50", "inception-v3", "efficientnet-b0", "vit-b-32",
-    "t5-small", "flan-t5-small", "dlrm", "ncf",
+    "t5-small", "flan-t5-small", "dlrm", "ncf", "wide-and-deep",
 )  # fmt: skip
 HOSTS = ("dgx-h100", "dgx-a100-80g", "dgx1-v100-32g", "l4-pcie", "h100-pcie-80g", "oci-mi300x")
 AXES = ("dp", "tp", "dp", "tp", "ep", "etp", "pp", "cp")

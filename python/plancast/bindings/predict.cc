@@ -123,8 +123,8 @@ std::shared_ptr<RankResult> RankAll(
     const PyModel& model, const PyMachine& machine, const PySession& session, int64_t batch,
     const std::string& space, const std::string& where, const std::string& objective, int64_t top,
     const std::string& dtype, const std::string& profile, const PyPrecision& precision,
-    const PyGraphs& cuda_graphs, int workers, bool exhaustive, bool partial,
-    const py::object& progress, const py::object& found, const py::object& announce) {
+    const PyGraphs& cuda_graphs, int workers, bool exhaustive, const std::vector<double>& known,
+    bool partial, const py::object& progress, const py::object& found, const py::object& announce) {
   Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   AddHeld(session, machine.machine, &job);
   RankOptions options;
@@ -134,6 +134,7 @@ std::shared_ptr<RankResult> RankAll(
   options.threads = workers;
   options.top = top;
   options.exhaustive = exhaustive;
+  options.known = known;
   options.partial = partial;
   options.progress = [&](const RankProgress& so_far) {
     if (so_far.best != nullptr && !found.is_none()) {
@@ -270,6 +271,7 @@ void BindPredict(py::module_& m) {
       .def_property_readonly("misses",
                              [](const PySession& self) { return self.session->misses(); });
   py::class_<RankResult, std::shared_ptr<RankResult>>(m, "RankResult")
+      .def_readonly("values", &RankResult::values)
       .def_readonly("evaluated", &RankResult::evaluated)
       .def_readonly("bounded", &RankResult::bounded)
       .def_readonly("stopped", &RankResult::stopped)
@@ -308,8 +310,8 @@ void BindPredict(py::module_& m) {
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("where"), py::arg("objective"), py::arg("top"),
         py::arg("dtype"), py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"),
-        py::arg("workers"), py::arg("exhaustive"), py::arg("partial"), py::arg("progress"),
-        py::arg("found"), py::arg("announce"));
+        py::arg("workers"), py::arg("exhaustive"), py::arg("known"), py::arg("partial"),
+        py::arg("progress"), py::arg("found"), py::arg("announce"));
   m.def("compile_passes", &CompilePasses, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
         py::arg("precision"));

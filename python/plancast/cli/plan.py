@@ -21,6 +21,7 @@ METHODS = {
     "bisection": ("devices cut into halves again and again (Tofu)", ("accum",)),
     "auto-config": ("depth and micro-batch of a pipeline (Varuna)", ("sizes", "recompute")),
     "local-search": ("small changes of a tree", ("start", "space", "forecasts", "seed")),
+    "memory": ("what layers keep, run again or move to the host", ("start", "memory")),
 }
 
 
@@ -66,7 +67,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--start",
         metavar="STRATEGY",
-        help="of local-search: where it begins (default: of the grid)",
+        help="of local-search and memory: where it begins (default: of the grid)",
+    )
+    parser.add_argument(
+        "--memory", type=_gib, metavar="GIB", help="of memory: what of a device may be used"
     )
     parser.add_argument(
         "--forecasts", type=opts.positive, metavar="N", help="of local-search: trees to try"
@@ -163,6 +167,10 @@ def _plan(
         if "start" in asked:
             asked = {**asked, "start": Strategy.open(asked["start"])}
         return local_search(model, machine, **common, **asked)
+    if method == "memory":
+        from plancast.planners.memory_budget import plan_memory
+
+        return plan_memory(model, machine, **common, **asked)
     from plancast.planners.grid import best_of_grid
 
     return best_of_grid(model, machine, **common, **asked)
@@ -189,6 +197,13 @@ def _mesh(text: str) -> list[int]:
     if not all(part.isdecimal() and len(part) < 8 for part in parts):
         raise argparse.ArgumentTypeError(f"`{text}` is no mesh; write 8 or 2x4")
     return [int(part) for part in parts]
+
+
+def _gib(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of GiB; write 60") from None
 
 
 def _sizes(text: str) -> list[int]:

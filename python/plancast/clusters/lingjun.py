@@ -6,8 +6,6 @@ what they compute and send, which is assumed as well.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

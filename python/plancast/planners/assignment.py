@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,13 +134,7 @@ def solve_integer_program(problem: Assignment, *, seconds: float = _SECONDS) -> 
     Raises:
       InputError: no assignment is within the limit, or time ran out.
     """
-    try:
-        import highspy
-    except ImportError:
-        raise InputError(
-            "integer programs need the package `highspy`. Install it with `pip install highspy`."
-        ) from None
-
+    highspy = import_highs()
     starts = np.cumsum([0, *map(len, problem.costs)])
     pairs = {key: matrix for key, matrix in problem.edges.items() if np.any(matrix)}
     columns = [np.concatenate(problem.costs), *(m.ravel() for m in pairs.values())]
@@ -160,8 +155,8 @@ def solve_integer_program(problem: Assignment, *, seconds: float = _SECONDS) -> 
     lp.a_matrix_.value_ = np.array([value for row in entries for _, value in row])
     whole, free = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
     lp.integrality_ = [whole] * int(starts[-1]) + [free] * (len(cost) - int(starts[-1]))
-    with _without_banner():
-        solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    with without_banner():
+        solver = highspy.Highs()
     for option, value in (
         ("output_flag", False),
         ("log_to_console", False),
@@ -191,8 +186,19 @@ def solve_integer_program(problem: Assignment, *, seconds: float = _SECONDS) -> 
     return [int(np.argmax(values[begin:end])) for begin, end in itertools.pairwise(starts)]
 
 
+def import_highs() -> Any:
+    """The solver's package, or an InputError that says how to get it."""
+    try:
+        import highspy
+    except ImportError:
+        raise InputError(
+            "integer programs need the package `highspy`. Install it with `pip install highspy`."
+        ) from None
+    return highspy
+
+
 @contextlib.contextmanager
-def _without_banner() -> Iterator[None]:
+def without_banner() -> Iterator[None]:
     """HiGHS says its name on standard output when it is made, which no option stops."""
     sys.stdout.flush()
     try:

@@ -1,19 +1,17 @@
 """A ranking whose plans others evaluate, and whose results a store keeps.
 
 The same as `_core.rank` (planner/search/rank.cc), plan by plan: bounds of all plans, then rounds of
-simulations, best bound first, until no plan that is left can be among the best. What is in the
-store is not asked for again, but decided on in the same order, so that a search that was cut short
-ends as one that was not.
+simulations, best bound first, until no plan that is left can be among the best: one law of both,
+`_core.BestFirst`. What is in the store is not asked for again, but decided on in the same order, so
+that a search that was cut short ends as one that was not.
 """
 
 from __future__ import annotations
 
 import time
-from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
 from math import inf
 
 from plancast import _core
@@ -21,9 +19,8 @@ from plancast.search.job import SearchJob
 from plancast.search.pools import Pool, Step, Threads, Value
 from plancast.search.store import Known, WritableStore
 
-_ROUND = 16  # plans, as in planner/search/rank.cc
-_BOUNDS = 100  # plans of a chunk
-_SIMULATIONS = 4
+_SIMULATIONS = 4  # plans of a chunk
+_AHEAD = 64  # plans that idle workers may begin with before a round is over
 _SAMPLED = 32  # plans tell how long all of a large space take
 
 
@@ -80,10 +77,7 @@ class Search:
         self._decided: dict[int, None] = {}  # plans in this order
         self._bounded = 0
         self._left = 0.0  # what the objective of what is left is at least
-        # Of the plans that were decided on: the values of the best, ascending, and the best.
-        self._values: list[float] = []
-        self._most_values = top or 1
-        self._best: int | None = None
+        self._best: int | None = None  # of the plans that were decided on
         outcome = Outcome(self.space, {})
         # By runs of the user's own, what a plan takes is not a matter of its simulated time alone.
         by_bounds = top is not None and not exhaustive and self.job.session.learned is None
@@ -105,7 +99,7 @@ class Search:
         return outcome
 
     def _try_all(self) -> None:
-        order = alike_together(self.plans)
+        order = _core.alike_together(self.plans)
         begin, asked = time.monotonic(), 0
         missing = [plan for plan in order if not self._is_simulated(plan)]
         self._decide([plan for plan in order if self._is_simulated(plan)])
@@ -118,30 +112,28 @@ class Search:
                     self._callbacks.announce(len(missing), seconds)
 
     def _try_best_bounds(self, top: int) -> None:
-        missing = [plan for plan in alike_together(self.plans) if plan not in self._known]
+        together = _core.bodies_together(self.plans)
+        missing = [plan for plan in together if plan not in self._known]
         # Of a store that all plans were simulated into, some have no bound.
         missing += [plan for plan, known in self._known.items() if _has_no_bound(known)]
-        for _ in self._answers("bound", missing, _BOUNDS):
+        for _ in self._answers("bound", missing, self._pool.bounds_at_once):
             self._report()
-        bounds = {
-            plan: known.bound for plan, known in self._known.items() if known.bound is not None
-        }
-        refused = [plan for plan in self._known if plan not in bounds]
-        self._decide(refused)
-        order = sorted(bounds, key=lambda plan: (bounds[plan], plan))
-        tried = 0
-        while tried < len(order):
-            self._left = bounds[order[tried]]
-            most = self._values[top - 1] if len(self._values) >= top else inf
-            allowed = _up_to(most, bounds, islice(order, tried, None))
+        bounds = [
+            (plan, known.bound)
+            for plan, known in sorted(self._known.items())
+            if known.bound is not None
+        ]
+        self._decide([plan for plan, known in self._known.items() if known.bound is None])
+        order = _core.BestFirst(bounds, top)
+        while now := order.next_round():
+            self._left = order.bound
             # Rounds are as large for any number of workers, so that the answer is the same.
-            now = list(islice(allowed, _ROUND))
-            if not now:
-                break
-            tried += len(now)
-            self._simulate(now, allowed)
+            self._simulate(now, order.ahead(_AHEAD * self._pool.width))
             self._decide(now)
-        self._bounded = len(order) - tried
+            for plan in now:
+                if (value := self._known[plan].value) is not None:
+                    order.found(value)
+        self._bounded = order.left
         self._report(done=len(self.plans))
 
     def _simulate(self, now: Sequence[int], later: Iterable[int]) -> None:
@@ -199,8 +191,6 @@ class Search:
             value = self._known[plan].value
             if value is None:
                 continue
-            insort(self._values, value)
-            del self._values[self._most_values :]
             if self._best is None or value < self._value(self._best):
                 self._best = plan
         self._report()
@@ -243,30 +233,6 @@ class Search:
         finally:
             threads.close()
         return [answers[ticket][0] for ticket in tickets]
-
-
-def alike_together(plans: Sequence[str]) -> list[int]:
-    """The plans in an order in which those with equal programs follow one another.
-
-    >>> alike_together(["dp=1,tp=2,pp=2,mb=1", "dp=2,tp=2,pp=1,mb=1", "dp=1,tp=2,pp=2,mb=2"])
-    [1, 0, 2]
-    """
-
-    def key(plan: int) -> tuple[int, ...]:
-        said = dict(part.partition("=")[::2] for part in plans[plan].split(","))
-        dp, mb, zero, pp, vpp = (
-            int(said[name]) if said.get(name, "").isdigit() else default
-            for name, default in (("dp", 1), ("mb", 1), ("zero", 0), ("pp", 1), ("vpp", 1))
-        )
-        # At one global batch, dp * mb says how many micro-batches there are.
-        return pp, vpp, dp * mb, zero if dp > 1 else 0
-
-    return sorted(range(len(plans)), key=key)
-
-
-def _up_to(most: float, bounds: Mapping[int, float], order: Iterable[int]) -> Iterator[int]:
-    """Plans by their bounds, until one is above `most`."""
-    return takewhile(lambda plan: bounds[plan] <= most, order)
 
 
 def _has_no_bound(known: Known) -> bool:

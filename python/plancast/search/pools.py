@@ -30,6 +30,7 @@ class Pool(Protocol):
     """Evaluates chunks of plans, several at a time, in any order."""
 
     width: int  # chunks at a time
+    bounds_at_once: int  # plans of a chunk whose bounds are asked for
 
     def submit(self, step: Step, plans: list[str]) -> object:
         """Begins with a chunk; what is given back stands for it."""
@@ -42,6 +43,8 @@ class Pool(Protocol):
 
 class Threads:
     """Threads of this process, which share the memo of the job's session."""
+
+    bounds_at_once = 100
 
     def __init__(self, job: SearchJob, width: int) -> None:
         self.width = width
@@ -80,6 +83,9 @@ class Threads:
 
 class Cluster:
     """Tasks of a Ray cluster. One whose worker was killed is run again elsewhere."""
+
+    # Each worker makes what neighbouring plans share for itself.
+    bounds_at_once = 1000
 
     def __init__(self, job: SearchJob, ray: Any) -> None:
         self._ray = ray
@@ -184,7 +190,7 @@ def _connected(address: str, width: int) -> Iterator[Any]:
                 )
             else:
                 ray.init(address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        except Exception as error:  # Ray raises no narrower one where a node is too slow to start
             reason = str(error).splitlines()[0]
             raise InputError(
                 f"there is no Ray cluster at `{address}`: {reason} Give HOST:PORT of its head, "

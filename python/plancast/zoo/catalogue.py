@@ -25,6 +25,7 @@ _MODULES = {
     "t5": "t5",
     "vgg": "vgg",
     "vit": "vit",
+    "wide_deep": "wide_deep",
 }
 # Arguments that the catalogue sets and a user may choose; the others make a model what it is.
 _CHOICES = ("auxiliary", "classes", "hot", "image", "seq", "target_seq")

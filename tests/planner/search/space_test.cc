@@ -1,10 +1,13 @@
 #include "planner/search/space.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/status_matchers.h"
@@ -93,6 +96,78 @@ TEST(SearchSpaceTest, LongSequencesAreCutOverContextRanks) {
   without.cp = false;
   EXPECT_THAT(PrintSearchSpace({}, {8, without}, false, kLongSequence), Not(HasSubstr("cp")));
   EXPECT_THAT(ErrorOf("cp_type=rings"), HasSubstr("Did you mean `ring`?"));
+}
+
+TEST(SearchSpaceTest, NumbersAndSetsOfRecomputedLayersHaveStars) {
+  PlanContext context = Context(4, 64);
+  context.layers = 6;
+  const auto recomputes = [&](const std::string& said, int64_t pp) {
+    std::vector<std::string> texts;
+    const std::string space = absl::StrCat("tp=1,mb=1,vpp=1,zero=0,pp=", pp, ",recompute=", said);
+    const absl::StatusOr<Enumeration> plans = EnumeratePlans(
+        Parse(space), context, {8, {}, "", {}, {"selective:mlp", "selective:core_attn+mlp"}});
+    EXPECT_OK(plans);
+    for (const std::string& text : Texts(*plans)) {
+      texts.push_back(text.substr(text.find("recompute=") + 10));
+    }
+    return texts;
+  };
+  EXPECT_THAT(recomputes("none|full:*|full", 2), ElementsAre("none", "full:1", "full:2", "full"));
+  EXPECT_THAT(recomputes("every:*|every:2", 2), ElementsAre("every:2", "every:3"));
+  EXPECT_THAT(recomputes("uniform:*", 4), ElementsAre("uniform:2"));
+  EXPECT_THAT(recomputes("selective:*", 1),
+              ElementsAre("selective:mlp", "selective:core_attn+mlp"));
+  EXPECT_THAT(ErrorOf("recompute=half:*"), HasSubstr("each also with `*`"));
+}
+
+TEST(SearchSpaceTest, LayersOfStagesAreDealtUnevenly) {
+  PlanContext context = Context(4, 64);
+  context.layers = 14;
+  context.deal = [](int64_t stages) {
+    return stages == 4 ? std::vector<int64_t>{4, 4, 4, 2} : std::vector<int64_t>{};
+  };
+  const auto layouts = [&](const std::string& said, int64_t pp) {
+    std::vector<std::string> texts;
+    const std::string space =
+        absl::StrCat("tp=1,mb=1,vpp=1,zero=0,recompute=none,pp=", pp, ",layout=", said);
+    for (const ShortForm& plan : Plans(space, context).plans) {
+      EXPECT_TRUE(plan.layout.empty() || std::accumulate(plan.layout.begin(), plan.layout.end(),
+                                                         int64_t{0}) == context.layers);
+      texts.push_back(PrintLayout(plan.layout));
+    }
+    return texts;
+  };
+  // 3+4+4+3 is what a plan has that says nothing.
+  EXPECT_THAT(layouts("*", 4), ElementsAre("", "4x3+2", "4+3x2+4", "4x2+3x2", "3+4+3+4", "2+4x3"));
+  EXPECT_THAT(layouts("even|balanced", 4), ElementsAre("", "4x3+2"));
+  EXPECT_THAT(layouts("5+3x3", 4), ElementsAre("5+3x3"));
+  EXPECT_THAT(layouts("*", 1), ElementsAre(""));
+  EXPECT_THAT(ErrorOf("layout=odd"), HasSubstr("layout"));
+}
+
+TEST(SearchSpaceTest, MeshAxesAreTriedInTheirOrders) {
+  const auto orders = [](const std::string& space) {
+    std::vector<std::string> texts;
+    const std::string rest = ",tp=2,mb=1,vpp=1,zero=0,recompute=none,cp_type=ring,order=*";
+    for (const ShortForm& plan : Plans(space + rest, Context(16, 64)).plans) {
+      texts.push_back(absl::StrJoin(plan.order, "-"));
+    }
+    return texts;
+  };
+  EXPECT_THAT(orders("pp=2"), ElementsAre("", "tp-pp-dp"));
+  EXPECT_THAT(orders("pp=1"), ElementsAre(""));
+  EXPECT_THAT(orders("pp=2,cp=2"), SizeIs(6));
+}
+
+TEST(SearchSpaceTest, OtherKeysHaveStarsAndAWordForNothing) {
+  const auto plans = [](const std::string& said) {
+    return Plans("tp=1,pp=1,mb=1,zero=3,hsdp=8,recompute=none," + said, Context(8, 64)).plans;
+  };
+  EXPECT_THAT(plans("offload=*"), SizeIs(6));
+  EXPECT_THAT(plans("offload=none|optimizer,reshard=*"), SizeIs(4));
+  EXPECT_TRUE(plans("offload=none")[0].offload.empty());
+  EXPECT_THAT(plans("sync=*,prefetch=1|2,unit=1|2,optimizer=*"), SizeIs(24));
+  EXPECT_THAT(ErrorOf("accum=4"), HasSubstr("no key `accum`"));
 }
 
 TEST(SearchSpaceTest, ExpertsAreTriedWithPairsWhereTheFrameworkRunsThem) {

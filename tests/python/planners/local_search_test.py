@@ -26,6 +26,29 @@ def test_convolutional_nets_do_better_than_data_parallelism(name: str, batch: in
     assert any(path.startswith("head") for path in found.strategy.to_dict()["nodes"])
 
 
+def test_branches_of_inception_do_better_than_data_parallelism() -> None:
+    model = pc.Model.preset("inception-v3")
+    asked = {"batch": 256, "profile": "nvidia-pytorch"}
+    pure = pc.predict(model, FOUR, "dp=4,mb=64", **asked)
+    found = pc.local_search(model, FOUR, start="dp=4,mb=64", forecasts=60, **asked)
+    assert found.iteration_time < pure.iteration_time
+    assert pc.Strategy.from_yaml(str(found)) == found.strategy
+
+
+def test_wide_and_deep_cuts_its_large_tables_by_columns() -> None:
+    model, host = pc.Model.preset("wide-and-deep"), pc.Machine.preset("dgx-a100-80g", hosts=1)
+    asked = {"batch": 131072, "profile": "nvidia-pytorch"}
+    pure = pc.predict(model, host, "dp=8,mb=16384", **asked)
+    planned = pc.plan_intra_op(model, host, mesh=[8], **asked)
+    assert planned.iteration_time < 0.6 * pure.iteration_time
+    nodes = planned.strategy.to_dict()["nodes"]
+    assert nodes["deep"] == {"split": {"dp": ["batch"]}}
+    assert nodes["embedding.table0"] == {"split": {"dp": ["embedding128"]}}
+    found = pc.local_search(model, host, start=planned.strategy, forecasts=40, **asked)
+    assert found.iteration_time <= planned.iteration_time
+    assert pc.Strategy.from_yaml(str(found)) == found.strategy
+
+
 def test_a_recommender_whose_tables_do_not_fit_on_one_device() -> None:
     model, host = pc.Model.preset("dlrm"), pc.Machine.preset("dgx-a100-80g", hosts=1)
     asked = {"batch": 65536, "profile": "ddp"}
@@ -36,6 +59,15 @@ def test_a_recommender_whose_tables_do_not_fit_on_one_device() -> None:
     assert planned.forecast is not None and planned.forecast.fits
     found = pc.local_search(model, host, start=planned.strategy, forecasts=40, **asked)
     assert found.iteration_time <= planned.iteration_time
+
+
+def test_a_recommender_whose_tables_fit_in_shards_is_faster_with_tables_cut() -> None:
+    model, host = pc.Model.preset("dlrm"), pc.Machine.preset("dgx-b200", hosts=1)
+    asked = {"batch": 65536, "profile": "ddp"}
+    pure = pc.predict(model, host, "dp=8,zero=3,mb=8192", **asked)
+    planned = pc.plan_intra_op(model, host, mesh=[8], **asked)
+    assert pure.fits and planned.forecast is not None and planned.forecast.fits
+    assert planned.iteration_time < 0.5 * pure.iteration_time
 
 
 def test_what_the_session_remembers_changes_no_digit() -> None:

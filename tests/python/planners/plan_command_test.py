@@ -80,3 +80,18 @@ def test_errors_are_one_line(
     assert answer.out == ""
     assert message in answer.err
     assert answer.err.count("\n") == 1
+
+
+def test_what_layers_keep_is_a_tree_that_can_be_predicted(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    job = ["-m", "llama3-8b", "-c", "dgx-h100:1", "--batch", "64"]
+    start = ["--start", "dp=2,tp=2,sp,pp=2,zero=1,mb=2", "--memory", "45"]
+    out = tmp_path / "kept.yaml"
+    assert main(["plan", *job, "--method", "memory", *start, "--out", str(out)]) == 0
+    text = capfd.readouterr().out
+    assert text.startswith("# method memory")
+    assert main(["predict", *job, "-s", str(out), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["peak_memory_bytes"] <= 45 * 2**30
+    assert main(["plan", *job, "--method", "memory", "--memory", "much"]) == 2
+    assert "`much` is no number of GiB" in capfd.readouterr().err

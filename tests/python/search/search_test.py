@@ -7,7 +7,6 @@ import random
 
 import plancast as pc
 import pytest
-from plancast.search import driver as driving
 from plancast.search.pools import Threads
 from searches import driver, kill_after, rows, said, search
 
@@ -53,7 +52,7 @@ def cut_after(monkeypatch, chunks):
 def test_a_search_that_is_cut_short_anywhere_goes_on_where_it_was(
     tmp_path, monkeypatch, exhaustive
 ):
-    monkeypatch.setattr(driving, "_BOUNDS", 8)
+    monkeypatch.setattr(Threads, "bounds_at_once", 8)
     asked = {"top": 5, "workers": 2, "exhaustive": exhaustive}
     whole = search(**asked)
     for seed in range(4):

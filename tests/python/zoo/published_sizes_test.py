@@ -120,6 +120,18 @@ def test_parameters_of_collaborative_filtering():
     assert pc.Model.preset("ncf").parameters == (138_493 + 26_744) * 192 + layers
 
 
+def test_wide_and_deep_has_the_tables_and_layers_of_nvidias_example():
+    """13 tables of 128, 64 and 19 features and a weight a value; 1056-1024 five times-1."""
+    values = [300_000, 250_000, 100_000, 5_000], [4_000, 4_000, 2_500, 2_500, 2_000, 1_000, 1_000]
+    rows = sum(values[0]) * 128 + (sum(values[1]) + 300) * 64 + 4 * 19
+    every = sum(values[0]) + sum(values[1]) + 304
+    widths = list(pairwise((1056, 1024, 1024, 1024, 1024, 1024, 1)))
+    model = pc.Model.preset("wide-and-deep")
+    wide, deep = every + 13 + 1, rows + sum(a * b + b for a, b in widths)
+    assert model.parameters == wide + deep
+    assert multiply_adds(model) == 13 + sum(a * b for a, b in widths)
+
+
 def test_larger_images_change_work_and_not_parameters():
     small, large = pc.Model.preset("resnet50"), pc.Model.preset("resnet50", image=448)
     assert large.parameters == small.parameters

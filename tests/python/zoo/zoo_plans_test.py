@@ -31,6 +31,10 @@ SMALL = {
         "seq": 32, "target_seq": 16,
     },
     "vgg": {"stages": [1, 1, 2, 1, 1]},
+    "wide_deep": {
+        "vocabularies": [512, 64, 3], "embedding_dims": [32, 16, 19], "dense": 13,
+        "layers": [64, 32],
+    },
     "vit": {"patch": 16, "layers": 3, "hidden": 64, "heads": 4, "ffn": 256, "image": 64},
 }  # fmt: skip
 

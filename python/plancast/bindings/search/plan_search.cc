@@ -15,6 +15,7 @@
 
 #include "base/status_macros.h"
 #include "planner/fit/nearest_plan.h"
+#include "planner/search/best_first.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/rank.h"
 #include "python/plancast/bindings/status.h"
@@ -31,6 +32,13 @@ namespace {
 using PyValue = std::variant<double, std::string>;
 using PyPlan = std::variant<std::shared_ptr<Forecast>, std::string>;
 using Plans = std::vector<std::string>;  // short forms
+
+std::vector<ShortForm> Parsed(const Plans& plans) {
+  std::vector<ShortForm> forms;
+  forms.reserve(plans.size());
+  for (const std::string& plan : plans) forms.push_back(ValueOrThrow(ParseShortForm(plan)));
+  return forms;
+}
 
 // A job and what its plans are evaluated with, which keeps what they share from call to call.
 // Calls of several threads wait for one another.
@@ -91,13 +99,6 @@ class PlanSearch {
   }
 
  private:
-  static std::vector<ShortForm> Parsed(const Plans& plans) {
-    std::vector<ShortForm> forms;
-    forms.reserve(plans.size());
-    for (const std::string& plan : plans) forms.push_back(ValueOrThrow(ParseShortForm(plan)));
-    return forms;
-  }
-
   static PyValue ValueOf(Outcome outcome) {
     if (!outcome.excluded.empty()) return std::move(outcome.excluded);
     return outcome.value;
@@ -141,6 +142,20 @@ std::unique_ptr<PlanSearch> MakeSearch(const PyModel& model, const PyMachine& ma
 }  // namespace
 
 void BindSearch(py::module_& m) {
+  m.def(
+      "alike_together", [](const Plans& plans) { return AlikeTogether(Parsed(plans)); },
+      py::arg("plans"));
+  m.def(
+      "bodies_together", [](const Plans& plans) { return BodiesTogether(Parsed(plans)); },
+      py::arg("plans"));
+  py::class_<BestFirst>(m, "BestFirst")
+      .def(py::init<std::vector<std::pair<int64_t, double>>, int64_t>(), py::arg("bounds"),
+           py::arg("top"))
+      .def("next_round", &BestFirst::NextRound)
+      .def("ahead", &BestFirst::Ahead, py::arg("most"))
+      .def("found", &BestFirst::Found, py::arg("value"))
+      .def_property_readonly("bound", &BestFirst::bound)
+      .def_property_readonly("left", &BestFirst::left);
   py::class_<PlanSearch>(m, "PlanSearch")
       .def(py::init(&MakeSearch), py::arg("model"), py::arg("machine"), py::arg("session"),
            py::kw_only(), py::arg("batch"), py::arg("objective"), py::arg("dtype"),

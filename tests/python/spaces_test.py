@@ -1,0 +1,79 @@
+"""Spaces of all that a plan can say: the best is that of simulating all, refusals are counted."""
+
+from __future__ import annotations
+
+import plancast as pc
+import pytest
+
+MODEL = pc.Model.from_config(
+    name="small", layers=6, hidden=2048, heads=16, ffn=8192, vocab=32000, seq=2048
+)
+H100, A100 = (pc.Machine.preset(name, hosts=1) for name in ("dgx-h100", "dgx-a100-80g"))
+NARROW = "tp=1|2,pp=2,vpp=1,mb=1,zero=0|1"
+
+
+def said(ranking: pc.Ranking) -> list[tuple[str, str, float]]:
+    return [(plan.dtype, plan.strategy, plan.iteration_time) for plan in ranking]
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        "layout=*,order=*", "recompute=none|selective:*", "recompute=full:*|every:*|uniform:*",
+        "offload=*", "zero=3,reshard=*,prefetch=1|2,sync=*", "schedule=*", "optimizer=*,overlap=*",
+    ],
+)  # fmt: skip
+def test_by_bounds_the_best_are_those_of_all(space: str) -> None:
+    rest = NARROW.replace(",zero=0|1", "") if "zero=" in space else NARROW
+    asked = {"batch": 32, "space": f"{rest},{space}"}
+    best, every = pc.rank(MODEL, H100, top=3, **asked), pc.rank(MODEL, H100, **asked)
+    assert said(best) == said(every)[:3]
+    assert best.evaluated + best.bounded == every.evaluated == len(every)
+    assert len({plan.strategy for plan in every}) == len(every)
+    assert best.excluded == every.excluded
+
+
+def test_what_contradicts_itself_is_left_out_in_the_words_of_predict() -> None:
+    ranking = pc.rank(MODEL, H100, batch=32, top=1, space=f"{NARROW},offload=param")
+    with pytest.raises(pc.InputError) as refused:
+        pc.predict(MODEL, H100, "dp=4,pp=2,mb=1,offload=param", batch=32)
+    assert ranking.excluded[str(refused.value)] == 6  # two of tp, three of recompute
+
+
+def test_several_types_are_ranked_together() -> None:
+    asked = {"batch": 32, "top": 5}
+    both = pc.rank(MODEL, H100, space=f"{NARROW},dtype=bf16|fp8", **asked)
+    apart = [
+        entry
+        for dtype in ("bf16", "fp8")
+        for entry in said(pc.rank(MODEL, H100, space=NARROW, dtype=dtype, exhaustive=True, **asked))
+    ]
+    assert said(both) == sorted(apart, key=lambda entry: entry[2])[:5]
+    assert both.space.startswith("dtype=bf16|fp8,tp=1|2,")
+    first = both[0]
+    again = pc.predict(MODEL, H100, first.strategy, batch=32, dtype=first.dtype)
+    assert again.iteration_time == first.iteration_time
+
+
+def test_types_that_a_gpu_has_no_units_for_are_left_out() -> None:
+    ranking = pc.rank(MODEL, A100, batch=32, top=2, space=f"{NARROW},dtype=fp8|bf16|nvfp4")
+    assert {plan.dtype for plan in ranking} == {"bf16"}
+    for dtype in ("fp8", "nvfp4"):
+        assert ranking.excluded[f"A100-SXM-80GB has no units for dtype={dtype}"] == 12
+
+
+@pytest.mark.parametrize(
+    ("space", "options", "message"),
+    [
+        ("dtype=bf17", {}, "no dtype `bf17`"),
+        ("dtype=bf16,dtype=fp8", {}, "takes types once"),
+        ("dtype=bf16|fp8", {"store": "never.db"}, "plans of one type"),
+        ("layout=odd", {}, "layout"),
+        ("order=dp", {}, "leaves out `tp`"),
+        ("recompute=some:*", {}, "each also with `\\*`"),
+        ("accum=2", {}, "no key `accum`"),
+    ],
+)
+def test_errors_say_what_would_be_right(space: str, options: dict, message: str) -> None:
+    with pytest.raises(pc.InputError, match=message):
+        pc.rank(MODEL, H100, batch=32, space=space, **options)
