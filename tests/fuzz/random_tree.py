@@ -10,7 +10,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,14 +52,23 @@ class Tree:
 
 @functools.cache
 def model_of(name: str) -> pc.Model:
-    if name in small_models.ALL:
+    """By name: one written by hand, a random graph, a file, a preset (`NAME@SEQ`: of that length)."""
+    if name in small_models.ALL or name.startswith(small_models.RANDOM):
         return small_models.build(name)
-    return pc.Model.preset(name, seq=256 if name in TRANSFORMERS else None)
+    if "/" in name:
+        return pc.Model.open(name)
+    name, _, seq = name.partition("@")
+    return pc.Model.preset(name, seq=int(seq) if seq else 256 if name in TRANSFORMERS else None)
 
 
 @functools.cache
 def _outline(name: str) -> Outline:
     return Outline.of(model_of(name))
+
+
+@functools.cache
+def _gpus_of(kind: str) -> int:
+    return pc.Machine.preset(kind).gpus_per_host
 
 
 def _parts(of: int) -> list[int]:
@@ -69,12 +78,15 @@ def _parts(of: int) -> list[int]:
 class Drawing:
     """Draws one tree."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(
+        self, rng: random.Random, models: Sequence[str] = MODELS, hosts: Sequence[str] = HOSTS
+    ) -> None:
         self.rng = rng
-        self.model = rng.choice(MODELS)
+        self.model = rng.choice(models)
         self.outline = _outline(self.model)
         per_host = rng.choice((1, 2, 4, 4, 8))
-        kinds = [rng.choice(HOSTS) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+        kinds = [rng.choice(hosts) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+        per_host = min(per_host, *(_gpus_of(kind) for kind in kinds))
         self.hosts = [rng.choice((1, 1, 2)) for _ in kinds]
         self.machine = "+".join(
             f"{kind}:{hosts}x{per_host}" for kind, hosts in zip(kinds, self.hosts, strict=True)
