@@ -18,7 +18,8 @@ from typing import Any
 import plancast as pc
 
 from tests.fuzz import seeds, small_models
-from tests.fuzz.random_tree import MODELS, TRANSFORMERS, Drawing, model_of
+from tests.fuzz.random_tree import MODELS, Drawing
+from tests.fuzz.small_models import TRANSFORMERS, model_of
 
 Document = dict[str, Any]
 
@@ -35,8 +36,9 @@ TOLD = (
 )  # fmt: skip
 # Options that change what is asked, with what they are called in Python.
 TYPES = {
-    "grad_dtype": ("fp32", "bf16"), "param_dtype": ("fp32", "bf16"), "state_dtype": ("fp32", "bf16"),
-    "reduce_dtype": ("fp32", "bf16"), "cuda_graphs": (True,), "fidelity": ("chunks",),
+    "grad_dtype": ("fp32", "bf16"), "param_dtype": ("fp32", "bf16"),
+    "state_dtype": ("fp32", "bf16"), "reduce_dtype": ("fp32", "bf16"),
+    "cuda_graphs": (True,), "fidelity": ("chunks",),
     "what_if": ("nic=2x", "straggler:0=0.5", "op:attn=free", "kernel:gemm=2x"),
 }  # fmt: skip
 # Of a space, each key with what it may be; at most so many plans.

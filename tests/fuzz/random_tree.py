@@ -19,11 +19,8 @@ import yaml
 
 from tests.fuzz import small_models
 from tests.fuzz.outline import Outline
+from tests.fuzz.small_models import TRANSFORMERS, model_of
 
-TRANSFORMERS = (
-    "llama3-8b-l4", "gpt2", "mixtral-8x7b-l4", "deepseek-v2-lite-l4", "gpt-oss-20b-l6",
-    "gemma3-1b-l6", "gpt-neox-20b-l4", "bert-base-l4", "qwen3-30b-a3b-l2",
-)  # fmt: skip
 MODELS = (
     *small_models.ALL, *small_models.ALL, *TRANSFORMERS,
     "alexnet", "vgg16", "resnet18", "resnet50", "inception-v3", "efficientnet-b0", "vit-b-32",
@@ -48,17 +45,6 @@ class Tree:
         """The tree's file, with the rest of the question in a comment."""
         asked = json.dumps({"model": self.model, "machine": self.machine, **self.options})
         return f"# {asked}\n{yaml.safe_dump(self.document, sort_keys=False)}"
-
-
-@functools.cache
-def model_of(name: str) -> pc.Model:
-    """By name: one written by hand, a random graph, a file, a preset (`NAME@SEQ`: of that length)."""
-    if name in small_models.ALL or name.startswith(small_models.RANDOM):
-        return small_models.build(name)
-    if "/" in name:
-        return pc.Model.open(name)
-    name, _, seq = name.partition("@")
-    return pc.Model.preset(name, seq=int(seq) if seq else 256 if name in TRANSFORMERS else None)
 
 
 @functools.cache

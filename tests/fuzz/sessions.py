@@ -142,19 +142,24 @@ def _times(machine: Document, factor: float, *names: str) -> Document:
     return better
 
 
-def better_machines(machine: Document) -> Iterator[tuple[str, Document]]:
-    """The machine with more of one kind of thing."""
-    rates = [name for name in _gpu(machine) if name.endswith("_tflops")]
-    yield "memory", _times(machine, 2, "memory_gb", "usable_gb")
-    yield "FLOPs", _times(machine, 2, *rates)
-    yield "memory bandwidth", _times(machine, 2, "memory_gb_per_s")
-    yield "network", _times(machine, 2, "nic_gbit_per_s")
-    yield "links", _times(machine, 2, "intra_gb_per_s", "switch_gb_per_s", "host_bridge_gb_per_s")
+def better_machines(machine: Document) -> Iterator[tuple[str, Document, Document]]:
+    """What there is more of, on the second machine than on the first.
 
-
-def _gpu(machine: Document) -> Document:
-    gpu: Document = machine.get("sections", [machine])[0]["gpu"]
-    return gpu
+    More FLOPs are devices at full speed that were slow. A GPU with other figures is another
+    GPU: what it sustains comes from those that are like it, and from its power.
+    """
+    slow = copy.deepcopy(machine)
+    for part in slow.get("sections", [slow]):
+        said = {one["device"]: one["compute_scale"] for one in part.get("device_overrides", ())}
+        part["device_overrides"] = [
+            {"device": device, "compute_scale": 0.5 * said.get(device, 1)}
+            for device in range(part["hosts"] * part["gpus_per_host"])
+        ]
+    yield "FLOPs", slow, machine
+    yield "memory", machine, _times(machine, 2, "memory_gb", "usable_gb")
+    yield "network", machine, _times(machine, 2, "nic_gbit_per_s")
+    links = ("intra_gb_per_s", "switch_gb_per_s", "host_bridge_gb_per_s")
+    yield "links", machine, _times(machine, 2, *links)
 
 
 def laws_of_rankings(asked: Session) -> str:
@@ -188,21 +193,23 @@ def laws_of_rankings(asked: Session) -> str:
 def _gains(asked: Session, ranking: pc.Ranking) -> str:
     if not len(ranking):
         return ""
-    best = ranking[0]
-    for what, document in better_machines(asked.drawn.machine):
+    for what, worse, better in better_machines(asked.drawn.machine):
         try:
-            machine = pc.Machine.from_dict(document)
+            before, after = (
+                ranking if document is asked.drawn.machine else asked.rank(machine)
+                for document, machine in ((d, pc.Machine.from_dict(d)) for d in (worse, better))
+            )
         except pc.InputError:
             continue  # no such machine can be
-        other = asked.rank(machine)
-        if not len(other):
-            return f"with more {what} no plan fits, and {len(ranking)} before"
-        if other[0].iteration_time > best.iteration_time * (1 + 1e-12):
+        if len(after) < len(before):
+            return f"with more {what} {len(after)} plans fit, and {len(before)} before"
+        best, other = before[0], after[0]
+        if other.iteration_time > best.iteration_time * (1 + 1e-12):
             word = (
-                f"with more {what} the best of a ranking takes {other[0].iteration_time} "
-                f"({other[0].strategy}), not {best.iteration_time} ({best.strategy})"
+                f"with more {what} the best of a ranking takes {other.iteration_time} "
+                f"({other.strategy}), not {best.iteration_time} ({best.strategy})"
             )
-            if not anomalies.is_known(asked, best, machine, what):
+            if not anomalies.is_known(word):
                 return word
     return ""
 
@@ -265,7 +272,14 @@ def laws_of_lines(asked: Session, forecast: pc.Forecast | None) -> str:
 def _other_command(asked: Session, line: list[str], folder: Path) -> str:
     """One of the other commands about a plan answers or refuses in words."""
     plain = [word for word in line if word != "--cuda-graphs"]
-    for option in ("--what-if", "--fidelity", "--grad-dtype", "--param-dtype", "--state-dtype", "--reduce-dtype"):
+    for option in (
+        "--what-if",
+        "--fidelity",
+        "--grad-dtype",
+        "--param-dtype",
+        "--state-dtype",
+        "--reduce-dtype",
+    ):
         if option in plain:
             at = plain.index(option)
             del plain[at : at + 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,10 @@ import plancast as pc
 from plancast.builder import GraphBuilder
 from plancast.zoo.images import ImageModule
 
+TRANSFORMERS = (
+    "llama3-8b-l4", "gpt2", "mixtral-8x7b-l4", "deepseek-v2-lite-l4", "gpt-oss-20b-l6",
+    "gemma3-1b-l6", "gpt-neox-20b-l4", "bert-base-l4", "qwen3-30b-a3b-l2",
+)  # fmt: skip
 _SIZES: dict[str, Any] = {
     "layers": 4, "hidden": 64, "heads": 4, "kv_heads": 2, "ffn": 192, "vocab": 480, "seq": 48,
 }  # fmt: skip
@@ -130,3 +135,14 @@ def build(name: str) -> pc.Model:
     if name in _BUILT:
         return _BUILT[name]()
     return pc.Model.from_config(name=name, **{**_SIZES, **_TRANSFORMERS[name]})
+
+
+@functools.cache
+def model_of(name: str) -> pc.Model:
+    """By name: by hand, a random graph, a file, or a preset (`NAME@SEQ`: of that length)."""
+    if name in ALL or name.startswith(RANDOM):
+        return build(name)
+    if "/" in name:
+        return pc.Model.open(name)
+    name, _, seq = name.partition("@")
+    return pc.Model.preset(name, seq=int(seq) if seq else 256 if name in TRANSFORMERS else None)
