@@ -17,7 +17,6 @@ import signal
 import stat
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -35,8 +34,6 @@ _SUFFIX = ".plancast"
 # A file in each that its process has locked for as long as it lives, and these locks.
 _HELD = "held"
 _locks: dict[str, int] = {}
-# A folder without one is of a process that was killed before, or is about to.
-_UNHELD_S = 3600.0
 _lock = threading.RLock()
 
 
@@ -112,10 +109,7 @@ class Outputs:
             start = f".{os.path.basename(target)[:40]}."
             _sweep(folder, start)
             with _lock, _deferred_signals():
-                stage = tempfile.mkdtemp(prefix=start, suffix=_SUFFIX, dir=folder)
-                _stages[stage] = os.getpid()
-                self._stages[folder] = stage
-                _hold(stage)
+                self._stages[folder] = _new_stage(folder, start)
         self._names += 1
         return os.path.join(self._stages[folder], str(self._names))
 
@@ -186,42 +180,61 @@ def clean() -> None:
                 _drop(stage)
 
 
+def _new_stage(folder: str, start: str) -> str:
+    """A folder that is marked as in use; the mark ends with the process, however that ends."""
+    while True:
+        stage = tempfile.mkdtemp(prefix=start, suffix=_SUFFIX, dir=folder)
+        _stages[stage] = os.getpid()
+        try:
+            held = os.path.join(stage, _HELD)
+            handle = os.open(held, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:  # another process swept it before it was marked
+            del _stages[stage]
+            continue
+        except BaseException:
+            _drop(stage)
+            raise
+        _locks[stage] = handle
+        with contextlib.suppress(OSError):  # not every file system has locks
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return stage
+
+
 def _drop(stage: str) -> None:
-    shutil.rmtree(stage, ignore_errors=True)
+    _remove(stage)
     with _lock:
         _stages.pop(stage, None)
         if (handle := _locks.pop(stage, None)) is not None:
             os.close(handle)
 
 
-def _hold(stage: str) -> None:
-    """Marks a folder as in use; the mark ends with the process, however that ends."""
-    handle = os.open(os.path.join(stage, _HELD), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    _locks[stage] = handle
-    with contextlib.suppress(OSError):  # not every file system has locks
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _remove(stage: str) -> None:
+    """The mark goes last, so that whoever is killed on the way leaves what is swept later."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(stage):
+            if name != _HELD:
+                os.remove(os.path.join(stage, name))
+    shutil.rmtree(stage, ignore_errors=True)
 
 
 def _sweep(folder: str, start: str) -> None:
     """Removes what those have left who were killed while they wrote the same file."""
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
-            if not (name.startswith(start) and name.endswith(_SUFFIX)):
-                continue
-            stage = os.path.join(folder, name)
-            with contextlib.suppress(OSError):
-                if os.listdir(stage):
-                    _drop_unheld(stage)
-                elif time.time() - os.stat(stage).st_mtime > _UNHELD_S:
-                    os.rmdir(stage)
+            if name.startswith(start) and name.endswith(_SUFFIX):
+                with contextlib.suppress(OSError):
+                    _remove_unheld(os.path.join(folder, name))
 
 
-def _drop_unheld(stage: str) -> None:
+def _remove_unheld(stage: str) -> None:
     """Removes a folder that no process holds; raises OSError where one does."""
+    if not os.listdir(stage):
+        os.rmdir(stage)
+        return
     handle = os.open(os.path.join(stage, _HELD), os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(stage, ignore_errors=True)
+        _remove(stage)
     finally:
         os.close(handle)
 

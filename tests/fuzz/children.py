@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 SECONDS = 120  # of CPU, for one case
 MEMORY = 6 << 30  # bytes, of the child
-_AT_ONCE = 500
+_AT_ONCE = 50
 
 # What is wrong with the case of a number, nothing, or None if it is refused.
 Fault = Callable[[int], "str | None"]

@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -87,10 +88,15 @@ def run(line: tuple[str, ...], folder: Path, before: Callable[[], object] = lamb
             os.close(read)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             os.dup2(write, 2)
+            # New streams: those of before know of the files that they went to.
+            sys.stdout = os.fdopen(1, "w", closefd=False)
+            sys.stderr = os.fdopen(2, "w", closefd=False)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             os.chdir(folder)
             before()
             code = plancast(list(line))
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     os.close(write)

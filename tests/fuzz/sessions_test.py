@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import plancast as pc
+
 from tests.fuzz import children
 from tests.fuzz.random_session import draw
 from tests.fuzz.sessions import fault_of
+from tests.fuzz.small_models import model_of
 
 CASES = 24
 
@@ -33,3 +36,23 @@ def test_every_kind_of_session_is_drawn():
     assert any("sections" in one.machine for one in drawn)
     assert any(isinstance(one.strategy, str) for one in drawn)
     assert any(one.told for one in drawn)
+
+
+def test_a_gpu_of_twice_the_flops_may_borrow_from_slower_kernels():
+    """The named case of a better machine that is slower: L40S has no products of its own."""
+    fields = pc.Machine.open("l40s-pcie:2").to_dict()
+    rates = [name for name in fields["gpu"] if name.endswith("_tflops")]
+
+    def compute_s(factor: float) -> float:
+        machine = {**fields, "gpu": dict(fields["gpu"])}
+        for name in rates:
+            machine["gpu"][name] *= factor
+        forecast = pc.predict(
+            model_of("gpt-oss-20b-l6"), pc.Machine.from_dict(machine), "dp=8,pp=2,mb=1", batch=80,
+            profile="nemo-2024-dropout",
+        )  # fmt: skip
+        assert forecast.knowledge()["extrapolated"] > 0.5
+        return forecast.breakdown()["compute"]
+
+    assert 1 < compute_s(2) / compute_s(1) < 1.1
+    assert compute_s(0.5) > compute_s(1)
