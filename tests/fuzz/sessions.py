@@ -33,6 +33,10 @@ from tests.fuzz.trees import unclear
 GIB = 1 << 30
 MOST_TASKS = 100_000  # of one device of each class, that are simulated one by one
 MOST_PARAMETERS = 100e9
+# By so much a better link may make the best of a ranking slower, since other things then run
+# side by side, or NCCL chooses otherwise (the named cases of docs/reliability.md). Memory and
+# FLOPs never do.
+REORDERED = {"network": 0.01, "links": 0.01}
 # What changes of one run to the next.
 _MADE = ("simulate_s", "counters")
 _GONE = object()
@@ -204,7 +208,7 @@ def _gains(asked: Session, ranking: pc.Ranking) -> str:
         if len(after) < len(before):
             return f"with more {what} {len(after)} plans fit, and {len(before)} before"
         best, other = before[0], after[0]
-        if other.iteration_time > best.iteration_time * (1 + 1e-12):
+        if other.iteration_time > best.iteration_time * (1 + REORDERED.get(what, 1e-12)):
             return (
                 f"with more {what} the best of a ranking takes {other.iteration_time} "
                 f"({other.strategy}), not {best.iteration_time} ({best.strategy})"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import plancast as pc
+import pytest
 
 from tests.fuzz import children
 from tests.fuzz.random_session import draw
@@ -36,6 +38,14 @@ def test_every_kind_of_session_is_drawn():
     assert any("sections" in one.machine for one in drawn)
     assert any(isinstance(one.strategy, str) for one in drawn)
     assert any(one.told for one in drawn)
+
+
+@pytest.mark.parametrize("seed", [6034, 6049])
+def test_a_network_of_twice_the_rate_may_reorder_what_runs_beside_it(seed):
+    """Named cases: other collectives run side by side (0.2 %); NCCL takes its ring (4e-6)."""
+    said = fault_of(draw(seed))
+    assert said is not None
+    assert re.fullmatch(r"\+\d+ ", said), said
 
 
 def test_a_gpu_of_twice_the_flops_may_borrow_from_slower_kernels():
