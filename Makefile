@@ -14,7 +14,7 @@ endif
 
 CORE := //python/plancast:_core.so
 
-.PHONY: build run test test-torch fuzz lint bench wheel docs gallery accuracy knobs uncertainty format clean setup compile_commands
+.PHONY: build run test test-torch fuzz soak lint bench wheel docs gallery accuracy knobs uncertainty format clean setup compile_commands
 
 build: setup
 	$(BAZEL) build -c opt $(BAZEL_FLAGS) $(CORE)
@@ -38,6 +38,15 @@ FIRST ?= 1000000
 fuzz: build
 	.venv/bin/python -m tests.fuzz.run --runs $(RUNS) --first $(FIRST) $(if $(FUZZ),--target "$(FUZZ)")
 	$(BAZEL) run -c opt $(BAZEL_FLAGS) //tests/fuzz/native:run -- --runs=$(RUNS) --first=$(FIRST)
+
+# The long campaigns of docs/reliability.md: SESSIONS of random users, FAULTS of each kind on each
+# command, and memory over many forecasts; from seed FIRST on.
+SESSIONS ?= 20000
+FAULTS ?= 200
+soak: build
+	.venv/bin/python -m tests.fuzz.sessions --count $(SESSIONS) --seed $(FIRST)
+	.venv/bin/python -m tests.fuzz.faults --count $(FAULTS) --seed $(FIRST)
+	.venv/bin/python -m tests.fuzz.leaks
 
 lint: setup
 	@tools/lint.sh

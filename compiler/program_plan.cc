@@ -11,6 +11,7 @@
 #include "compiler/activations/parking_plan.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/lower/op_memory.h"
+#include "compiler/program/stage_contents.h"
 #include "compiler/schedule/made_orders.h"
 #include "compiler/schedule/pair_steps.h"
 #include "compiler/schedule/placed_schedules.h"
@@ -28,6 +29,7 @@ absl::Status CheckStatics(const CompileRequest& request, const ProgramInputs& in
   graph.mesh = *inputs.mesh;
   for (int64_t stage = 0; stage < request.options->pp; ++stage) {
     graph.programs.emplace_back();
+    SayWhere(inputs, stage, &graph.programs.back());
     FillStaticBytes(inputs, stage, &graph.programs.back());
     RETURN_IF_ERROR(request.Check(graph, static_cast<int32_t>(stage)));
   }

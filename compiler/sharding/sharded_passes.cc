@@ -141,7 +141,7 @@ class ShardedPasses::Maker {
       turn.reduces = turn.ends && reduces_ && unit.trained.elements() > 0;
     } else {
       turn.needs = gathered && turn.begins && (!through || first_);
-      turn.frees = gathered && !unit.stays;
+      turn.frees = gathered && turn.ends && !unit.stays;
     }
     turn.base = needs_;
     if (turn.needs) needs_ += turn.run->count;

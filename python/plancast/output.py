@@ -1,7 +1,8 @@
 """Result files that appear whole or not at all.
 
 A file is written beside its place, made safe on the disk and then renamed, so that whoever is
-killed or runs out of space leaves the old file as it was. Several files change together.
+killed or runs out of space leaves the old file as it was. Several files change together. What
+somebody who was killed has left beside a file goes when the file is next written.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -28,6 +30,10 @@ _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 # Folders in use beside the files to be, and the processes that made them, for `clean`.
 _stages: dict[str, int] = {}
+_SUFFIX = ".plancast"
+# A file in each that its process has locked for as long as it lives, and these locks.
+_HELD = "held"
+_locks: dict[str, int] = {}
 _lock = threading.RLock()
 
 
@@ -80,7 +86,7 @@ class Outputs:
                 # A file that may change in a folder that may not.
                 if old is None or error.errno not in _CLOSED:
                     raise
-                _write(target, data, sync=True)
+                _overwrite(target, data)
                 return
             _write(staged, data, sync=len(self._new) < _MOST_SYNCED)
             if old is not None:
@@ -100,12 +106,10 @@ class Outputs:
         """A free name on the same file system."""
         folder = os.path.dirname(target)
         if folder not in self._stages:
+            start = f".{os.path.basename(target)[:40]}."
+            _sweep(folder, start)
             with _lock, _deferred_signals():
-                stage = tempfile.mkdtemp(
-                    prefix=f".{os.path.basename(target)[:40]}.", suffix=".plancast", dir=folder
-                )
-                _stages[stage] = os.getpid()
-            self._stages[folder] = stage
+                self._stages[folder] = _new_stage(folder, start)
         self._names += 1
         return os.path.join(self._stages[folder], str(self._names))
 
@@ -176,10 +180,63 @@ def clean() -> None:
                 _drop(stage)
 
 
+def _new_stage(folder: str, start: str) -> str:
+    """A folder that is marked as in use; the mark ends with the process, however that ends."""
+    while True:
+        stage = tempfile.mkdtemp(prefix=start, suffix=_SUFFIX, dir=folder)
+        _stages[stage] = os.getpid()
+        try:
+            held = os.path.join(stage, _HELD)
+            handle = os.open(held, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:  # another process swept it before it was marked
+            del _stages[stage]
+            continue
+        except BaseException:
+            _drop(stage)
+            raise
+        _locks[stage] = handle
+        with contextlib.suppress(OSError):  # not every file system has locks
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return stage
+
+
 def _drop(stage: str) -> None:
-    shutil.rmtree(stage, ignore_errors=True)
+    _remove(stage)
     with _lock:
         _stages.pop(stage, None)
+        if (handle := _locks.pop(stage, None)) is not None:
+            os.close(handle)
+
+
+def _remove(stage: str) -> None:
+    """The mark goes last, so that whoever is killed on the way leaves what is swept later."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(stage):
+            if name != _HELD:
+                os.remove(os.path.join(stage, name))
+    shutil.rmtree(stage, ignore_errors=True)
+
+
+def _sweep(folder: str, start: str) -> None:
+    """Removes what those have left who were killed while they wrote the same file."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(start) and name.endswith(_SUFFIX):
+                with contextlib.suppress(OSError):
+                    _remove_unheld(os.path.join(folder, name))
+
+
+def _remove_unheld(stage: str) -> None:
+    """Removes a folder that no process holds; raises OSError where one does."""
+    if not os.listdir(stage):
+        os.rmdir(stage)
+        return
+    handle = os.open(os.path.join(stage, _HELD), os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove(stage)
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -220,6 +277,23 @@ def _write(path: str | Path, data: bytes, *, sync: bool) -> None:
             os.fsync(file.fileno())
 
 
+def _overwrite(path: str, data: bytes) -> None:
+    """Writes where nothing can be renamed; out of space, the file stays as it was."""
+    with open(path, "r+b") as file:
+        size = os.fstat(file.fileno()).st_size
+        try:
+            if data:
+                os.posix_fallocate(file.fileno(), 0, len(data))
+        except OSError as error:
+            os.ftruncate(file.fileno(), size)
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise
+        file.write(data)
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def _take_after(staged: str, old: os.stat_result) -> None:
     """Permissions of the file that is replaced, and its owner where we may give it away."""
     with contextlib.suppress(OSError):
@@ -236,7 +310,7 @@ def _rename_or_copy(staged: str, target: str) -> None:
         # folder of all can be written, not replaced.
         if error.errno not in (errno.EBUSY, errno.EXDEV, *_CLOSED):
             raise
-        _write(target, Path(staged).read_bytes(), sync=True)
+        _overwrite(target, Path(staged).read_bytes())
 
 
 def _sync_folder(folder: str) -> None:

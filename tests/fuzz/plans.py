@@ -12,12 +12,8 @@ import argparse
 import functools
 import itertools
 import math
-import os
 import random
-import resource
-import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,8 +21,8 @@ from typing import Any
 
 import plancast as pc
 
-SECONDS = 120  # of CPU, for one plan
-MEMORY = 6 << 30  # bytes, of the child
+from tests.fuzz import children
+
 MOST_SLICES = 60_000  # of a timeline that is compared
 # Tasks on one device of each class that are simulated one by one.
 MOST_TASKS = 400_000
@@ -244,52 +240,9 @@ def fault_of(plan: Plan, slices: int = MOST_SLICES) -> str | None:
     return ""
 
 
-def _child(seeds: list[int], done: int, write: int, slices: int) -> None:
-    """Tries plans from the one number `done` on; says one line for each."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if "LD_PRELOAD" not in os.environ:  # sanitizers take much of the address space
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    with os.fdopen(write, "w") as out:
-        for seed in seeds[done:]:
-            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-            try:
-                said = fault_of(draw(seed), slices)
-            except Exception as error:
-                said = f"{type(error).__name__}: {error}"
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-            line = "-" if said is None else said.replace("\n", " ")[:500]
-            out.write(line + "\n")
-            out.flush()
-
-
 def run(seeds: list[int], report: Callable[[str], None], slices: int = MOST_SLICES) -> Counter[str]:
     """Tries the plans of numbers and reports faults; counts `good`, `refused` and `bad` ones."""
-    outcomes: Counter[str] = Counter()
-    done = 0
-    while done < len(seeds):
-        read, write = os.pipe()
-        sys.stdout.flush()
-        child = os.fork()
-        if child == 0:
-            os.close(read)
-            try:
-                _child(seeds, done, write, slices)
-            finally:
-                os._exit(0)
-        os.close(write)
-        with os.fdopen(read) as lines:
-            for line in lines:
-                said = line.rstrip("\n")
-                outcomes["refused" if said == "-" else "bad" if said else "good"] += 1
-                if said not in ("", "-"):
-                    report(f"plan {seeds[done]}: {said}\n  {draw(seeds[done])}")
-                done += 1
-        status = os.waitpid(child, 0)[1]
-        if done < len(seeds):
-            report(f"plan {seeds[done]} ended the process ({status})\n  {draw(seeds[done])}")
-            outcomes["bad"] += 1
-            done += 1
-    return outcomes
+    return children.run(seeds, lambda seed: fault_of(draw(seed), slices), draw, report)
 
 
 def main() -> int:
@@ -312,14 +265,7 @@ def main() -> int:
         for seed in seeds:
             print(f"{seed}: {draw(seed)}")
         return 0
-    begin = time.monotonic()
-    outcomes: Counter[str] = Counter()
-    for at in range(0, len(seeds), 500):
-        some = seeds[at : at + 500]
-        outcomes += run(some, lambda word: print(word, flush=True), options.slices)
-        seconds = time.monotonic() - begin
-        print(f"{min(at + 500, len(seeds))} plans: {dict(outcomes)} in {seconds:.0f} s", flush=True)
-    return 1 if outcomes["bad"] else 0
+    return children.run_all(seeds, lambda seed: fault_of(draw(seed), options.slices), draw)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +19,8 @@ import yaml
 
 from tests.fuzz import small_models
 from tests.fuzz.outline import Outline
+from tests.fuzz.small_models import TRANSFORMERS, model_of
 
-TRANSFORMERS = (
-    "llama3-8b-l4", "gpt2", "mixtral-8x7b-l4", "deepseek-v2-lite-l4", "gpt-oss-20b-l6",
-    "gemma3-1b-l6", "gpt-neox-20b-l4", "bert-base-l4", "qwen3-30b-a3b-l2",
-)  # fmt: skip
 MODELS = (
     *small_models.ALL, *small_models.ALL, *TRANSFORMERS,
     "alexnet", "vgg16", "resnet18", "resnet50", "inception-v3", "efficientnet-b0", "vit-b-32",
@@ -51,15 +48,13 @@ class Tree:
 
 
 @functools.cache
-def model_of(name: str) -> pc.Model:
-    if name in small_models.ALL:
-        return small_models.build(name)
-    return pc.Model.preset(name, seq=256 if name in TRANSFORMERS else None)
+def _outline(name: str) -> Outline:
+    return Outline.of(model_of(name))
 
 
 @functools.cache
-def _outline(name: str) -> Outline:
-    return Outline.of(model_of(name))
+def _gpus_of(kind: str) -> int:
+    return pc.Machine.preset(kind).gpus_per_host
 
 
 def _parts(of: int) -> list[int]:
@@ -69,12 +64,15 @@ def _parts(of: int) -> list[int]:
 class Drawing:
     """Draws one tree."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(
+        self, rng: random.Random, models: Sequence[str] = MODELS, hosts: Sequence[str] = HOSTS
+    ) -> None:
         self.rng = rng
-        self.model = rng.choice(MODELS)
+        self.model = rng.choice(models)
         self.outline = _outline(self.model)
         per_host = rng.choice((1, 2, 4, 4, 8))
-        kinds = [rng.choice(HOSTS) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+        kinds = [rng.choice(hosts) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
+        per_host = min(per_host, *(_gpus_of(kind) for kind in kinds))
         self.hosts = [rng.choice((1, 1, 2)) for _ in kinds]
         self.machine = "+".join(
             f"{kind}:{hosts}x{per_host}" for kind, hosts in zip(kinds, self.hosts, strict=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +11,10 @@ import plancast as pc
 from plancast.builder import GraphBuilder
 from plancast.zoo.images import ImageModule
 
+TRANSFORMERS = (
+    "llama3-8b-l4", "gpt2", "mixtral-8x7b-l4", "deepseek-v2-lite-l4", "gpt-oss-20b-l6",
+    "gemma3-1b-l6", "gpt-neox-20b-l4", "bert-base-l4", "qwen3-30b-a3b-l2",
+)  # fmt: skip
 _SIZES: dict[str, Any] = {
     "layers": 4, "hidden": 64, "heads": 4, "kv_heads": 2, "ffn": 192, "vocab": 480, "seq": 48,
 }  # fmt: skip
@@ -81,10 +87,62 @@ _BUILT: dict[str, Callable[[], pc.Model]] = {
     "small-wide-and-deep": _wide_and_deep,
 }
 ALL = (*_TRANSFORMERS, *_BUILT)
+RANDOM = "random-graph-"
+
+
+def _random_graph(name: str) -> pc.Model:
+    """Lists of layers of random ops over random sizes; some residual, some with two branches."""
+    rng = random.Random(name)
+    sizes = {"seq": rng.choice((8, 24, 100)), "vocab": rng.choice((64, 97, 480))}
+    sizes |= {"hidden": rng.choice((16, 48, 60)), "ffn": rng.choice((30, 64, 256))}
+    net = GraphBuilder(name, **sizes)
+    start = net.module("start")
+    x = start.data("ids", "batch", "seq", dtype="int64")
+    table = start.parameter("table", "vocab", "hidden")
+    start.output(start.op("tokens", "embedding", x, table))
+    for number in range(rng.randrange(1, 4)):
+        layer = net.module(f"part{number}.layers", repeat=rng.randrange(1, 7), in_list=True)
+        x = y = layer.input("x", "batch", "seq", "hidden")
+        for at in range(rng.randrange(1, 6)):
+            y = _random_step(rng, layer, f"s{at}", y)
+        layer.output(layer.op("residual", "residual_add", y, x))
+    end = net.module("end")
+    x = end.input("x", "batch", "seq", "hidden")
+    end.output(end.op("logits", "linear", x, end.parameter("w", "vocab", "hidden")))
+    if rng.random() < 0.4:
+        net.tie("start.table", "end.w")
+    return pc.Model.from_graph(net.graph())
+
+
+def _random_step(rng: random.Random, layer: Any, at: str, x: Any) -> Any:
+    kind = rng.choice(("norm", "mlp", "act", "dropout", "branches"))
+    if kind == "norm":
+        return layer.op(f"{at}.norm", "rms_norm", x, layer.parameter(f"{at}.gamma", "hidden"))
+    if kind == "act":
+        return layer.op(f"{at}.act", rng.choice(("gelu", "relu", "silu")), x)
+    if kind == "dropout":
+        return layer.op(f"{at}.drop", "dropout", x)
+    up = layer.parameter(f"{at}.up", "ffn", "hidden")
+    down = layer.parameter(f"{at}.down", "hidden", "ffn")
+    y = layer.op(f"{at}.fc2", "linear", layer.op(f"{at}.fc1", "linear", x, up), down)
+    return y if kind == "mlp" else layer.op(f"{at}.sum", "residual_add", y, x)
 
 
 def build(name: str) -> pc.Model:
-    """One of `ALL`."""
+    """One of `ALL`, or the random graph of a name that begins with `RANDOM`."""
+    if name.startswith(RANDOM):
+        return _random_graph(name)
     if name in _BUILT:
         return _BUILT[name]()
     return pc.Model.from_config(name=name, **{**_SIZES, **_TRANSFORMERS[name]})
+
+
+@functools.cache
+def model_of(name: str) -> pc.Model:
+    """By name: by hand, a random graph, a file, or a preset (`NAME@SEQ`: of that length)."""
+    if name in ALL or name.startswith(RANDOM):
+        return build(name)
+    if "/" in name:
+        return pc.Model.open(name)
+    name, _, seq = name.partition("@")
+    return pc.Model.preset(name, seq=int(seq) if seq else 256 if name in TRANSFORMERS else None)

@@ -20,7 +20,8 @@ from pathlib import Path
 import plancast as pc
 
 from tests.fuzz.plans import apart, figures_of, senseless
-from tests.fuzz.random_tree import Drawing, Tree, draw, model_of
+from tests.fuzz.random_tree import Drawing, Tree, draw
+from tests.fuzz.small_models import model_of
 
 LONGEST_REFUSAL = 2500
 # What only our own code may say.

@@ -123,3 +123,15 @@ def test_mistakes_in_lists_are_answered(cli, small_file):
     assert "Did you mean" in error("dgx-a100-80g:1+dgx-h10:2")
     assert "does not say how many hosts" in error("dgx-a100-80g:1+dgx-h100")
     assert "is no machine" in error("dgx-a100-80g:1+")
+
+
+def test_what_a_stage_always_holds_is_compared_with_its_own_gpus():
+    # Only the first and the last stage hold a table; neither is on a P100, of 16 GB.
+    machine = pc.Machine.preset("gcp-a3high-h100:1x1+deepbench-p100:1x2+lambda-b200:1x1")
+    model = pc.Model.preset("llama3-8b-l8", seq=256)
+    options = {"batch": 48, "profile": "megatron-sc21"}
+    space = "dp=1,tp=1,pp=4,vpp=1,mb=1,recompute=none,zero=0,sp=0,ep=1,cp=1"
+    (plan,) = pc.rank(model, machine, space=space, exhaustive=True, **options)
+    alone = pc.predict(model, machine, plan.strategy, **options)
+    assert max(one.device for one in alone.memory) > 16 << 30
+    assert (plan.peak_memory, plan.fits) == (alone.peak_memory, True)

@@ -32,21 +32,64 @@ Summed SummedBytes(const LowerContext& context, const BodyPlan& plan, const Plan
   return bytes;
 }
 
-// The most work that a rank along `axes` has, of the first and the last: with `t <= s`, one of them
-// has it. `indices_of(rank, device)`.
+// How much further on a mesh part `part` of what axes cut is than the first.
+int64_t OffsetOf(const DeviceMesh& mesh, const std::vector<int>& axes, int64_t part) {
+  int64_t device = 0;
+  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+    device += part % mesh.size(*axis) * mesh.stride(*axis);
+    part /= mesh.size(*axis);
+  }
+  return device;
+}
+
+// The part of what axes cut that a device has.
+int64_t PartOf(const DeviceMesh& mesh, const std::vector<int>& axes, int64_t device) {
+  int64_t part = 0;
+  for (const int axis : axes) part = part * mesh.size(axis) + mesh.Coordinate(device, axis);
+  return part;
+}
+
+// A condition on positions, which parts of its factors meet unlike often.
+bool IsUneven(const Condition& condition) { return !condition.is_map() && !condition.is_promise(); }
+
+// Devices one of which has the most to do where conditions (`t <= s`) bind factors: each of these
+// is at its last part, at the last that is not short or at its first; all others at the first, and
+// so is factor `but`.
+std::vector<int64_t> Candidates(const OpRule& rule, const FactorSplit& split,
+                                const DeviceMesh& mesh, const std::vector<int64_t>& extents,
+                                int but = -1) {
+  std::vector<bool> bound(extents.size());
+  for (const Statement& statement : rule.statements()) {
+    for (const Condition& condition : statement.where) {
+      if (!IsUneven(condition)) continue;
+      for (const int factor : condition.Factors()) bound[factor] = factor != but;
+    }
+  }
+  std::vector<int64_t> devices = {0};
+  for (size_t f = 0; f < extents.size(); ++f) {
+    const std::vector<int>& axes = split.axes[f];
+    const int64_t parts = mesh.SizeOf(axes);
+    if (!bound[f] || parts == 1) continue;
+    const int64_t size = (extents[f] + parts - 1) / parts;
+    std::vector<int64_t> those = {(extents[f] - 1) / size, extents[f] / size - 1, 0};
+    those.erase(std::unique(those.begin(), those.end()), those.end());
+    std::vector<int64_t> grown;
+    for (const int64_t part : those) {
+      for (const int64_t device : devices) grown.push_back(device + OffsetOf(mesh, axes, part));
+    }
+    devices = std::move(grown);
+  }
+  return devices;
+}
+
+// The most work that one of the devices has. `indices_of(device)`.
 template <typename Indices>
-OpWork MostOf(const OpRule& rule, const DeviceMesh& mesh, const std::vector<int>& axes, int begin,
-              int end, const Indices& indices_of) {
+OpWork MostOf(const OpRule& rule, const std::vector<int64_t>& devices, int begin, int end,
+              const Indices& indices_of) {
   OpWork most;
   double most_points = -1;
-  const int64_t ranks = mesh.SizeOf(axes);
-  for (const int64_t rank : {ranks - 1, int64_t{0}}) {
-    int64_t device = 0, left = rank;
-    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-      device += left % mesh.size(*axis) * mesh.stride(*axis);
-      left /= mesh.size(*axis);
-    }
-    OpWork work = WorkOf(rule, indices_of(rank, device), begin, end);
+  for (const int64_t device : devices) {
+    OpWork work = WorkOf(rule, indices_of(device), begin, end);
     double points = work.pointwise_ops;
     for (const Contraction& c : work.contractions) points += c.flops;
     if (points <= most_points) continue;
@@ -104,8 +147,20 @@ OpWork WorkOfPiece(const LowerContext& context, const KernelPart& part,
   const OpNode& op = context.body().ops[part.step->op];
   const FactorSplit split = SplitFor(rule, op, context.bound->splits[part.step->op]);
   const std::vector<int64_t> extents = FactorExtents(*context.graph, op, rule);
-  return MostOf(rule, *context.mesh, loop.axes, begin, end, [&](int64_t rank, int64_t device) {
+  std::vector<int64_t> devices = Candidates(rule, split, *context.mesh, extents, loop.factor);
+  const int64_t last = OffsetOf(*context.mesh, loop.axes, context.mesh->SizeOf(loop.axes) - 1);
+  const auto is_first = [&](int64_t device) {
+    return PartOf(*context.mesh, loop.axes, device) == 0;
+  };
+  // Nothing but the loop's own factor is cut along its axes.
+  if (std::all_of(devices.begin(), devices.end(), is_first)) {
+    const std::vector<int64_t> firsts = devices;
+    for (int64_t& device : devices) device += last;
+    devices.insert(devices.end(), firsts.begin(), firsts.end());
+  }
+  return MostOf(rule, devices, begin, end, [&](int64_t device) {
     std::vector<IndexSet> sets = DeviceIndices(split, *context.mesh, extents, device);
+    const int64_t rank = PartOf(*context.mesh, loop.axes, device);
     const int64_t at = loop.turns ? (rank + loop.pieces - part.piece) % loop.pieces : part.piece;
     sets[loop.factor] = ShardIndices(extents[loop.factor], loop.pieces, at, loop.pattern);
     return sets;
@@ -115,7 +170,7 @@ OpWork WorkOfPiece(const LowerContext& context, const KernelPart& part,
 bool CutsConditions(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh) {
   for (const Statement& statement : rule.statements()) {
     for (const Condition& condition : statement.where) {
-      if (condition.is_map() || condition.is_promise()) continue;
+      if (!IsUneven(condition)) continue;
       for (const int factor : condition.Factors()) {
         if (mesh.SizeOf(split.axes[factor]) > 1) return true;
       }
@@ -126,13 +181,8 @@ bool CutsConditions(const OpRule& rule, const FactorSplit& split, const DeviceMe
 
 OpWork WorkOfBusiest(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh,
                      const std::vector<int64_t>& extents, int begin, int end) {
-  std::vector<int> axes;
-  for (const std::vector<int>& cut : split.axes) axes.insert(axes.end(), cut.begin(), cut.end());
-  std::sort(axes.begin(), axes.end());
-  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
-  return MostOf(rule, mesh, axes, begin, end, [&](int64_t, int64_t device) {
-    return DeviceIndices(split, mesh, extents, device);
-  });
+  return MostOf(rule, Candidates(rule, split, mesh, extents), begin, end,
+                [&](int64_t device) { return DeviceIndices(split, mesh, extents, device); });
 }
 
 std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context, const BodyPlan& plan,

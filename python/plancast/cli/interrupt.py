@@ -14,7 +14,7 @@ from types import FrameType
 from plancast import output
 
 # How long the main thread may take to stop by itself, seconds.
-_GRACE = 1.0
+_GRACE = 0.5
 # And if it is to print an answer first.
 _ANSWER = 5.0
 _answers = False

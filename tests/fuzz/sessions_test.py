@@ -1,0 +1,68 @@
+"""Some random sessions of users; `make soak` runs more."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import plancast as pc
+import pytest
+
+from tests.fuzz import children
+from tests.fuzz.random_session import draw
+from tests.fuzz.sessions import fault_of
+from tests.fuzz.small_models import model_of
+
+CASES = 24
+
+
+def test_random_sessions_keep_all_laws():
+    faults: list[str] = []
+    seeds = list(range(5000, 5000 + CASES))
+    outcomes = children.run(seeds, lambda seed: fault_of(draw(seed)), draw, faults.append)
+    assert not faults, "\n".join(faults)
+    assert outcomes["good"] > CASES / 3
+    assert outcomes["plans"] > 10 * CASES
+
+
+def test_a_number_always_draws_the_same_session():
+    assert str(draw(7)) == str(draw(7))
+    assert len({str(draw(seed)) for seed in range(30)}) == 30
+
+
+def test_every_kind_of_session_is_drawn():
+    drawn = [draw(seed) for seed in range(120)]
+    kinds = Counter(one.kind for one in drawn)
+    assert set(kinds) == {"small", "layers", "zoo", "graph", "import", "catalogue"}
+    assert {one.damage for one in drawn} == {"", "device", "link", "figures", "both"}
+    assert any("sections" in one.machine for one in drawn)
+    assert any(isinstance(one.strategy, str) for one in drawn)
+    assert any(one.told for one in drawn)
+
+
+@pytest.mark.parametrize("seed", [6034, 6049])
+def test_a_network_of_twice_the_rate_may_reorder_what_runs_beside_it(seed):
+    """Named cases: other collectives run side by side (0.2 %); NCCL takes its ring (4e-6)."""
+    said = fault_of(draw(seed))
+    assert said is not None
+    assert re.fullmatch(r"\+\d+ ", said), said
+
+
+def test_a_gpu_of_twice_the_flops_may_borrow_from_slower_kernels():
+    """The named case of a better machine that is slower: L40S has no products of its own."""
+    fields = pc.Machine.open("l40s-pcie:2").to_dict()
+    rates = [name for name in fields["gpu"] if name.endswith("_tflops")]
+
+    def compute_s(factor: float) -> float:
+        machine = {**fields, "gpu": dict(fields["gpu"])}
+        for name in rates:
+            machine["gpu"][name] *= factor
+        forecast = pc.predict(
+            model_of("gpt-oss-20b-l6"), pc.Machine.from_dict(machine), "dp=8,pp=2,mb=1", batch=80,
+            profile="nemo-2024-dropout",
+        )  # fmt: skip
+        assert forecast.knowledge()["extrapolated"] > 0.5
+        return forecast.breakdown()["compute"]
+
+    assert 1 < compute_s(2) / compute_s(1) < 1.1
+    assert compute_s(0.5) > compute_s(1)
