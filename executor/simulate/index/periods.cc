@@ -162,14 +162,11 @@ bool Periods::Alike(int32_t program_index, int32_t index) const {
   if (a.rendezvous < 0) return true;
   const auto& parties = graph_.rendezvous[a.rendezvous].parties;
   const auto& later = graph_.rendezvous[b.rendezvous].parties;
-  if (parties.size() != later.size()) return false;
-  for (size_t i = 0; i < parties.size(); ++i) {
-    if (parties[i].program != later[i].program ||
-        later[i].instance != parties[i].instance + lengths_[parties[i].program]) {
-      return false;
-    }
-  }
-  return true;
+  return std::equal(parties.begin(), parties.end(), later.begin(), later.end(),
+                    [this](const Rendezvous::Party& x, const Rendezvous::Party& y) {
+                      return x.program == y.program &&
+                             x.instance + lengths_[x.program] == y.instance;
+                    });
 }
 
 }  // namespace plancast
