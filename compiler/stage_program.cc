@@ -15,6 +15,7 @@
 #include "compiler/pair_run.h"
 #include "compiler/plain_passes.h"
 #include "compiler/program/program_writer.h"
+#include "compiler/program/repeated_turns.h"
 #include "compiler/schedule/vocabulary_schedule.h"
 #include "compiler/sharding/gradient_flow.h"
 #include "compiler/sharding/layer_slices.h"
@@ -55,6 +56,7 @@ class StageWriter {
                     : nullptr),
         chunks_(CrossingsOf(in, contents_)),
         plain_(chunks_.size(), &writer_),
+        turns_(&writer_),
         blocks_(in, contents_, catalogue),
         has_gradients_(contents_.chunks(), false) {}
 
@@ -63,7 +65,9 @@ class StageWriter {
     Reserve(schedule);
     gradients_.Begin();
     const LastPasses last_pass = Prepare(schedule);
+    if (!parking_ && !spread_) turns_.Begin(schedule, last_pass, options_.pp);
     for (size_t begin = 0; begin < schedule.size();) {
+      begin += turns_.Append(begin);
       const size_t end = begin + BatchSize(schedule, begin);
       int32_t feeders[kMaxBatch];
       for (size_t i = begin; i < end; ++i) feeders[i - begin] = Fetch(schedule[i]);
@@ -107,10 +111,9 @@ class StageWriter {
   }
 
  private:
-  static constexpr size_t kMaxBatch = 2, kPasses = 3;  // F, B, W
+  static constexpr size_t kMaxBatch = 2, kPasses = 3, kActs = 4;  // F, B, W; of Act
   // What a step does, all in turn or together with another step.
   enum class Act : uint8_t { kFetch, kRun, kPassOn, kAll };
-  static constexpr int kActs = 4;
 
   // The pass of a chunk that makes gradients of weights: one of their own, or the backward one.
   Phase MakesGradients(int32_t chunk) const {
@@ -194,9 +197,8 @@ class StageWriter {
 
   void Reserve(const std::vector<ScheduleStep>& schedule) {
     size_t runs = 1;
-    for (size_t c = 0; c < chunks_.size(); ++c) {
-      runs = std::max(runs, contents_.Runs(static_cast<int32_t>(c)).size());
-    }
+    const auto chunks = static_cast<int32_t>(chunks_.size());
+    for (int32_t c = 0; c < chunks; ++c) runs = std::max(runs, contents_.Runs(c).size());
     writer_.program().instances.reserve(schedule.size() * (runs + 2));  // receive, runs, send
     writer_.program().joins.reserve(schedule.size() * (runs + 3));
   }
@@ -206,10 +208,9 @@ class StageWriter {
     return step.micro_batch < in_.placement->copies();
   }
 
-  // Steps between two batches of transfers. Megatron's interleaved schedule
-  // without overlap exchanges everything once per forward-backward pair: the
-  // inputs of both before, their results after (megatron/schedules.py,
-  // send_forward_backward_recv_forward_backward).
+  // Steps between two batches of transfers. Megatron's interleaved schedule without overlap
+  // exchanges everything once per forward-backward pair: the inputs of both before, their results
+  // after (megatron/schedules.py, send_forward_backward_recv_forward_backward).
   size_t BatchSize(const std::vector<ScheduleStep>& schedule, size_t i) const {
     const bool pair = blocking_ && options_.vpp > 1 && i + 1 < schedule.size() &&
                       schedule[i].phase == Phase::kForward &&
@@ -243,12 +244,13 @@ class StageWriter {
     if (send.crosses) {
       transfers_.Send(&send, step, feeder);
     } else if (!send.silent) {
-      local_[static_cast<int>(step.phase)][step.micro_batch] = feeder;
+      turns_.Leave(&local_[static_cast<int>(step.phase)], step.micro_batch, feeder);
     }
   }
 
   // A pass of blocks that gather their parameters, and reduce their gradients, themselves.
   int32_t RunSharded(const ScheduleStep& step, int32_t feeder, bool last) {
+    turns_.NoteOther();
     const ShardedPasses::Pass& pass =
         sharded_->passes.Of(step.chunk, step.phase, BeginsCopy(step), last);
     // Forward passes begin behind all compute; gathers of backward passes while the last
@@ -262,7 +264,8 @@ class StageWriter {
     const int waits = behind.from >= 0 && gathers ? 1 : 0;
     std::vector<Join> joins;
     if (step.phase == Phase::kWeight) {
-      if (const int32_t back = WentBackOf(step); back >= 0) joins.push_back({back, -1, -1});
+      const int32_t back = went_back_[step.chunk][step.micro_batch];
+      if (back >= 0) joins.push_back({back, -1, -1});
     }
     for (const int32_t block : pass.ahead) {
       const int32_t gather = writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk,
@@ -298,7 +301,7 @@ class StageWriter {
       if (piece.reduces) reduced = feeder;
     }
     if (step.phase == Phase::kBackward && makes == Phase::kWeight) {
-      WentBackOf(step) = writer_.last_compute();
+      turns_.Leave(&went_back_[step.chunk], step.micro_batch, writer_.last_compute());
     }
     if (step.phase == Phase::kForward) offload_.EndForward(step, feeder);
     if (reduced >= 0) {
@@ -325,6 +328,7 @@ class StageWriter {
   int32_t Forward(const ScheduleStep& step, int32_t feeder) {
     if (sharded_ && sharded_->stage.gathers()) return RunSharded(step, feeder, /*last=*/false);
     if (plain_.Knows(step)) return plain_.Run(step, feeder);
+    turns_.NoteOther();
     bool is_plain = !offload_.active();
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kForward)) {
       const int32_t plain = blocks_.Of(*part.run, Phase::kForward);
@@ -352,18 +356,16 @@ class StageWriter {
     const bool splits = MakesGradients(step.chunk) == Phase::kWeight;
     const bool reduces = !splits && (last || syncs_whole_each_);
     const bool is_plain = !offload_.active() && !reduces && !first;
-    if (is_plain && plain_.Knows(step)) {
-      feeder = plain_.Run(step, feeder);
-    } else {
-      feeder = RunBack(step, feeder, first, reduces, is_plain);
-    }
-    if (splits) WentBackOf(step) = writer_.last_compute();
+    feeder = is_plain && plain_.Knows(step) ? plain_.Run(step, feeder)
+                                            : RunBack(step, feeder, first, reduces, is_plain);
+    if (splits) turns_.Leave(&went_back_[step.chunk], step.micro_batch, writer_.last_compute());
     if (reduces) gradients_.EndChunk(last);
     return feeder;
   }
 
   int32_t RunBack(const ScheduleStep& step, int32_t feeder, bool first, bool reduces,
                   bool is_plain) {
+    turns_.NoteOther();
     offload_.BeginBackward(step);
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
       if (!contents_.HasBackward(*part.run)) continue;
@@ -401,6 +403,7 @@ class StageWriter {
   // `last`: the chunk makes no gradients of weights after it.
   void RunPair(const ScheduleStep* pair, bool last, int32_t* feeders) {
     PLANCAST_CHECK(sharded_ == nullptr && !offload_.active()) << "plan_conflicts.h refuses them";
+    turns_.NoteOther();
     const ScheduleStep& back = pair[1];
     const bool splits = MakesGradients(back.chunk) == Phase::kWeight;
     const bool reduces = !splits && (last || syncs_whole_each_);
@@ -408,22 +411,20 @@ class StageWriter {
     PairRun run(*in_.segments, contents_, &writer_, reduces ? &gradients_ : nullptr);
     run.Run({&pair[0], std::move(forward), &feeders[0]},
             {&pair[1], LayersOf(pair[1], reduces), &feeders[1]});
-    if (splits) WentBackOf(back) = run.went_back();
+    if (splits) turns_.Leave(&went_back_[back.chunk], back.micro_batch, run.went_back());
     if (reduces) gradients_.EndChunk(last);
   }
-
-  // What W waits for, if anything: collectives of the backward pass may still be under way.
-  int32_t& WentBackOf(const ScheduleStep& step) { return went_back_[step.chunk][step.micro_batch]; }
 
   // What the backward pass left; where modules left nothing, buckets take what that made.
   void MakeWeightGradients(const ScheduleStep& step, bool last) {
     const bool reduces = last || syncs_whole_each_;
-    const Join behind{WentBackOf(step), -1, -1};
+    const Join behind{went_back_[step.chunk][step.micro_batch], -1, -1};
     int waits = behind.from >= 0 ? 1 : 0;
     const bool is_plain = !offload_.active() && !reduces;
     if (is_plain && plain_.Knows(step)) {
       return plain_.RunApart(step, absl::MakeConstSpan(&behind, waits));
     }
+    turns_.NoteOther();
     for (const OffloadFlow::Part& part : offload_.Parts(step.chunk, Phase::kBackward)) {
       if (!contents_.HasBackward(*part.run)) continue;
       const bool left = contents_.BodyOf(*part.run).blocks.weights.block.size() > 0;
@@ -458,11 +459,12 @@ class StageWriter {
   std::unique_ptr<SpreadFlow> spread_;    // null: only the ends have the vocabulary
   std::vector<ChunkCrossings> chunks_;
   PlainPasses plain_;  // that neither wait for gathers, nor are the first back or reduce gradients
+  RepeatedTurns turns_;
   StageBlocks blocks_;
   std::vector<bool> has_gradients_;  // per chunk: it has run backward
   // Newest instance per phase and micro-batch where the next virtual stage is local.
   std::vector<int32_t> local_[2];
-  // By chunk and micro-batch, the last instance of a backward pass that leaves a W behind; -1.
+  // By chunk and micro-batch, the last instance of a backward pass, which W waits for; -1.
   std::vector<std::vector<int32_t>> went_back_;
   ProgramOutline* outline_ = nullptr;
   std::vector<size_t> alike_;   // AlikeChunks

@@ -86,8 +86,45 @@ int32_t ProgramWriter::AppendTransfer(int32_t block, int32_t micro_batch, int32_
 
 void ProgramWriter::Meet(int32_t instance, int64_t slot) {
   if (!joins_) return;
-  program_.instances[instance].rendezvous =
-      assembly_ == nullptr ? static_cast<int32_t>(slot) : assembly_->Join(slot, index_, instance);
+  program_.instances[instance].rendezvous = RendezvousOf(slot, instance);
+  if (meetings_ != nullptr) meetings_->push_back({instance, slot});
+}
+
+int32_t ProgramWriter::RendezvousOf(int64_t slot, int32_t instance) {
+  return assembly_ == nullptr ? static_cast<int32_t>(slot)
+                              : assembly_->Join(slot, index_, instance);
+}
+
+void ProgramWriter::Repeat(int32_t begin, absl::Span<const Meeting> meetings, int32_t later,
+                           int32_t times) {
+  std::vector<Instance>& instances = program_.instances;
+  const auto length = static_cast<int32_t>(instances.size()) - begin;
+  if (length == 0) return;
+  const int32_t first_join = instances[begin].join_begin;
+  const auto joins = static_cast<int32_t>(program_.joins.size()) - first_join;
+  instances.reserve(instances.size() + static_cast<size_t>(times) * length);
+  program_.joins.reserve(program_.joins.size() + static_cast<size_t>(times) * joins);
+  for (int32_t t = 1; t <= times; ++t) {
+    const Meeting* meeting = meetings.data();
+    for (int32_t i = begin; i < begin + length; ++i) {
+      Instance again = instances[i];
+      again.micro_batch += t * later;
+      again.join_begin += t * joins;
+      again.join_end += t * joins;
+      if (again.rendezvous >= 0) {
+        again.rendezvous = RendezvousOf(meeting->slot + t * later, i + t * length);
+        ++meeting;
+      }
+      instances.push_back(again);
+    }
+    for (int32_t j = first_join; j < first_join + joins; ++j) {
+      Join again = program_.joins[j];
+      again.from += t * length;
+      program_.joins.push_back(again);
+    }
+  }
+  last_compute_ += times * length;
+  for (int32_t& instance : held_by_) instance += times * length;
 }
 
 ProgramWriter::Ports ProgramWriter::OutPorts(int32_t instance, Phase way) const {

@@ -71,6 +71,15 @@ class ProgramWriter {
                          int ports, Phase way = Phase::kForward);
   // The communication of `instance` joins the rendezvous of `slot`.
   void Meet(int32_t instance, int64_t slot);
+  struct Meeting {
+    int32_t instance;
+    int64_t slot;
+  };
+  // From now on, all of these are appended to `meetings`; null: no more.
+  void RecordMeetings(std::vector<Meeting>* meetings) { meetings_ = meetings; }
+  // What was appended from instance `begin` on comes again, so many times, so many micro-batches
+  // and slots later each time. `meetings`: its own.
+  void Repeat(int32_t begin, absl::Span<const Meeting> meetings, int32_t later, int32_t times);
 
   int32_t last_compute() const { return last_compute_; }
   const std::vector<int32_t>& held_by() const { return held_by_; }
@@ -78,6 +87,7 @@ class ProgramWriter {
  private:
   int32_t Add(int32_t block, Phase phase, int32_t micro_batch, int32_t chunk, int32_t layer_begin,
               int32_t layer_count, int32_t join_begin);
+  int32_t RendezvousOf(int64_t slot, int32_t instance);
   // The out-ports of an instance, of a pair those of its pass `way`.
   struct Ports {
     int first = 0, count = 0;
@@ -94,6 +104,7 @@ class ProgramWriter {
   Program& program_;
   int32_t last_compute_ = -1;
   std::vector<int32_t> held_by_;
+  std::vector<Meeting>* meetings_ = nullptr;
 };
 
 }  // namespace plancast

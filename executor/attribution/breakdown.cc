@@ -142,8 +142,8 @@ class Accounts {
       const bool is_comm = block.kind[t] == TaskKind::kComm;
       int64_t& part = PartFor(sum_, block.purpose[t], is_comm);
       part += at - start;
-      // Only what takes longer than alone may have waited for its launches.
-      if (!tails || is_comm) continue;
+      // Only what takes longer than alone may have waited for its launches, if it has several.
+      if (!tails || is_comm || index.launches[t + 1] - index.launches[t] < 2) continue;
       if (in_.jitter == nullptr && at - start <= alone[block.spec[t]]) continue;
       const int64_t tail = causes_.LaunchTail(entity_, ref, start, at, &clock);
       part -= tail;

@@ -28,7 +28,11 @@ int64_t Causes::Arrival(int32_t entity, const TaskRef& ref, int64_t start, Cause
     if (ready == start) return ready;
   }
   const int64_t predecessor = ready;
+  TaskRef last;
   in_.index.LookAtWaits(program, ref, [&](const TaskRef& wait) {
+    // Several in-ports may wait for one task.
+    if (wait == last) return true;
+    last = wait;
     // Nothing that it waits for ends after the start.
     if (ready == start && ready > predecessor && !goes_first(wait, cause->ref)) return true;
     const int64_t end = end_of(wait);

@@ -1,6 +1,7 @@
 #include "executor/simulate/index/periods.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace plancast {
@@ -14,17 +15,17 @@ constexpr int32_t kMostMicroBatches = 64;
 constexpr int32_t kWhile = 48;
 
 // Whether two do the same, for whichever micro-batch.
-bool DoTheSame(const Instance& a, const Instance& b) {
-  if (a.block != b.block) return false;
-  // Nearly always all else is equal, too.
+inline bool DoTheSame(const Instance& a, const Instance& b) {
+  // Of numbers that are negative where there is none.
+  constexpr int32_t kNone = std::numeric_limits<int32_t>::min();
   const int32_t differ =
-      (a.layer_count ^ b.layer_count) | (a.layer_begin ^ b.layer_begin) | (a.chunk ^ b.chunk) |
-      (static_cast<int32_t>(a.phase) ^ static_cast<int32_t>(b.phase)) |
+      (a.block ^ b.block) | (a.layer_count ^ b.layer_count) | (a.layer_begin ^ b.layer_begin) |
+      (a.chunk ^ b.chunk) | (static_cast<int32_t>(a.phase) ^ static_cast<int32_t>(b.phase)) |
       (a.forward.chunk ^ b.forward.chunk) | (a.forward.layer_begin ^ b.forward.layer_begin) |
-      ((a.join_end - a.join_begin) ^ (b.join_end - b.join_begin));
-  if (differ != 0 || (a.rendezvous < 0) != (b.rendezvous < 0) || a.pairs() != b.pairs()) {
-    return false;
-  }
+      ((a.join_end - a.join_begin) ^ (b.join_end - b.join_begin)) |
+      ((a.rendezvous ^ b.rendezvous) & kNone) |
+      ((a.forward.micro_batch ^ b.forward.micro_batch) & kNone);
+  if (differ != 0) return false;
   return !a.pairs() ||
          a.forward.micro_batch - a.micro_batch == b.forward.micro_batch - b.micro_batch;
 }
@@ -154,21 +155,18 @@ bool Periods::Alike(int32_t program_index, int32_t index) const {
     const Join& x = joins_of_a[j];
     const Join& y = joins_of_b[j];
     if (x.from_port != y.from_port || x.to_port != y.to_port) return false;
+    if (y.from == x.from + length) continue;
     // What happened once, or in the first micro-batch, is over.
-    const bool once = y.from == x.from && program.instances[x.from].micro_batch == 0;
-    if (y.from != x.from + length && !once) return false;
+    if (y.from != x.from || program.instances[x.from].micro_batch != 0) return false;
   }
   if (a.rendezvous < 0) return true;
   const auto& parties = graph_.rendezvous[a.rendezvous].parties;
   const auto& later = graph_.rendezvous[b.rendezvous].parties;
-  if (parties.size() != later.size()) return false;
-  for (size_t i = 0; i < parties.size(); ++i) {
-    if (parties[i].program != later[i].program ||
-        later[i].instance != parties[i].instance + lengths_[parties[i].program]) {
-      return false;
-    }
-  }
-  return true;
+  return std::equal(parties.begin(), parties.end(), later.begin(), later.end(),
+                    [this](const Rendezvous::Party& x, const Rendezvous::Party& y) {
+                      return x.program == y.program &&
+                             x.instance + lengths_[x.program] == y.instance;
+                    });
 }
 
 }  // namespace plancast

@@ -133,13 +133,17 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
   Prepare(index);
   // Back to when nothing was under way.
   int64_t from = changed;
+  for (int i = 0; i < num_streams_; ++i) {
+    Stream& stream = streams_[i];
+    const int32_t* const over =
+        std::partition_point(stream.order, stream.order + stream.count,
+                             [&](int32_t task) { return known_end[task] <= from; });
+    stream.rank = static_cast<int32_t>(over - stream.order);
+  }
   for (bool again = true; again && from > 0;) {
     again = false;
     for (int i = 0; i < num_streams_; ++i) {
       Stream& stream = streams_[i];
-      while (stream.rank < stream.count && known_end[stream.order[stream.rank]] <= from) {
-        ++stream.rank;
-      }
       while (stream.rank > 0 && known_end[stream.order[stream.rank - 1]] > from) --stream.rank;
       if (stream.rank == stream.count || known[stream.order[stream.rank]] >= from) continue;
       from = known[stream.order[stream.rank]];
@@ -147,11 +151,11 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
     }
   }
   if (from <= 0) return Run(block, index, costs, conditions, start, end, tails);
+  std::copy_n(known, index.size, start);
   std::fill_n(end, index.size, kUnknown);
   for (int k = 0; k < num_streams_; ++k) {
     for (int32_t r = 0; r < streams_[k].rank; ++r) {
       const int32_t task = streams_[k].order[r];
-      start[task] = known[task];
       end[task] = known_end[task];
     }
   }
