@@ -5,7 +5,7 @@ What depends on light and dark (ground, lines, text) is left out; page.js and th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plancast.report.memory import positions
@@ -16,7 +16,7 @@ from plancast.textual import GIB, duration, gib, percent
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
-    from plancast.memory import MemoryTimeline
+    from plancast.memory import ClassMemory, MemoryTimeline
     from plancast.training.sizing_result import Sizing
 
 Figure = dict[str, Any]
@@ -112,7 +112,12 @@ def part_bars(
 def memory_bars(forecast: Forecast) -> Figure:
     """Peak memory by kind, a bar a device class, and what a device has."""
     entries = list(forecast.memory)
-    rows = [entries[at] for at in shown_rows(len(entries))]
+    return peak_bars([entries[at] for at in shown_rows(len(entries))], [forecast.memory_capacity])
+
+
+def peak_bars(memory: Iterable[ClassMemory], capacities: Sequence[float]) -> Figure:
+    """The same of any device classes, beside what devices have."""
+    rows = list(memory)
     sizes: dict[str, list[int]] = {
         kind: [getattr(entry, kind) for entry in rows]
         for kind in ("parameters", "gradients", "optimizer", "activations", "workspace")
@@ -127,17 +132,18 @@ def memory_bars(forecast: Forecast) -> Figure:
         "peak memory, GiB per GPU",
         texts,
     )
-    room = forecast.memory_capacity / GIB
-    figure["layout"]["shapes"] = [vertical(room)]
+    rooms = [capacity / GIB for capacity in capacities]
+    figure["layout"]["shapes"] = [vertical(room) for room in rooms]
     figure["layout"]["annotations"] = [
         {
             "x": room, "y": 1, "xref": "x", "yref": "paper", "text": f"the GPU's {room:.1f}",
             "showarrow": False, "xanchor": "right", "yanchor": "bottom",
             "font": {"color": colours.BAD, "size": 11},
         }
+        for room in rooms
     ]  # fmt: skip
     most = max((entry.device for entry in rows), default=0) / GIB
-    figure["layout"]["xaxis"]["range"] = [0, max(most, room) * 1.03]
+    figure["layout"]["xaxis"]["range"] = [0, max([most, *rooms]) * 1.03]
     figure["layout"]["legend"]["y"] = 1.1
     return figure
 
