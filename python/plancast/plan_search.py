@@ -28,7 +28,7 @@ from plancast.training.best_plan import (
 # Plans of a default space up to which all are looked at, some 40 CPU seconds; models with experts
 # have more from 16k tokens on.
 _WHOLE = 20_000
-_BEST = 32  # of them that are kept
+_BEST = 16  # of them that are kept
 _ON_HOST = "offload=optimizer|optimizer+param|optimizer+param+activations"
 # What trains nets without sequences, where nothing is said.
 _OF_NETS = "ddp"
