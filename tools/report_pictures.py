@@ -14,15 +14,27 @@ import threading
 from typing import Any
 
 import plancast as pc
+from plancast.accuracy.report.score_page import scoreboard_page
+from plancast.accuracy.validation.run import validate
+from plancast.report.page.choice import choice_page
 from plancast.report.page.frame import Page, write_page
 from plancast.report.page.predict import forecast_page
 from plancast.report.page.rank import ranking_page
+from plancast.report.page.size import sizing_page
 from plancast.ui.app import make_app
 from plancast.ui.choices import Choice, Desk
 from plancast.ui.serve import HOST
 
 _OUT = pathlib.Path("docs/pictures")
 _QUALITY = 72
+_SIZES = (
+    ("light", 1600),
+    ("light", 800),
+    ("light", 400),
+    ("dark", 1600),
+    ("dark", 800),
+    ("dark", 400),
+)
 
 
 def _shoot(driver: Any, name: str, width: int, begin: int, height: int) -> None:
@@ -60,6 +72,24 @@ def _pages() -> dict[str, Page]:
     }
 
 
+def _more_pages() -> dict[str, Page]:
+    """Pages that are shown once."""
+    small = pc.Model.preset("llama3-8b")
+    machine = pc.Machine.preset("dgx-h100", hosts=2)
+    choice = pc.plan(small, machine, tokens="1T", framework="torchtitan")
+    sizing = pc.size(small, tokens="1T", days=30, most_gpus=256)
+    board = validate(["examples/validation"])
+    return {
+        "plan": choice_page(
+            choice, "plancast plan llama3-8b dgx-h100:2 --tokens 1T --for torchtitan"
+        ),
+        "size": sizing_page(
+            sizing, "Machines for llama3-8b", "plancast size -m llama3-8b --tokens 1T --days 30"
+        ),
+        "validate": scoreboard_page(board, "plancast validate examples/validation"),
+    }
+
+
 def _ui() -> str:
     from werkzeug.serving import make_server
 
@@ -81,20 +111,28 @@ def main() -> int:
         for name, page in _pages().items():
             path = pathlib.Path(folder) / f"{name}.html"
             write_page(path, page)
-            for theme, width in (("light", 1600), ("dark", 800), ("dark", 400)):
+            for theme, width in _SIZES:
                 _theme(driver, theme)
-                if theme == "light":
+                if (theme, width) == _SIZES[0]:
                     open_page(driver, path, width)
                 fit(driver, width)
-                if name == "rank" and theme == "light":
+                if name == "rank" and (theme, width) == _SIZES[0]:
                     driver.execute_script("plancast.table.toggle(0); plancast.table.toggle(7)")
                     fit(driver, width)
                 _shoot(driver, f"{name}-{width}-{theme}", width, 0, 1300 if width > 400 else 1100)
-                if theme == "light":
+                if (theme, width) == _SIZES[0]:
                     part = "#pipeline" if name == "predict" else "#trade-offs"
                     _shoot(driver, f"{name}-below", width, _top(driver, part), 1500)
-                if name == "predict" and width == 800:
+                if name == "predict" and theme == "dark" and width == 800:
                     _shoot(driver, "machine", width, _top(driver, "#machine"), 620)
+        for name, page in _more_pages().items():
+            path = pathlib.Path(folder) / f"{name}.html"
+            write_page(path, page)
+            theme = "dark" if name == "size" else "light"
+            _theme(driver, theme)
+            open_page(driver, path, 1000)
+            fit(driver, 1000)
+            _shoot(driver, f"{name}-1000-{theme}", 1000, 0, 1250)
         resize(driver, 1600, 1000)
         driver.get(_ui())
         WebDriverWait(driver, 120).until(

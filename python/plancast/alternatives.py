@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plancast.forecast import Forecast
-from plancast.simplicity import mechanisms
+from plancast.simplicity import complexity
 from plancast.textual import gib, percent
 
 # Beyond so much slower nobody takes a plan for its other virtues.
@@ -91,7 +91,7 @@ def _roomier(best: Forecast, other: Forecast) -> str:
 
 
 def _simpler(best: Forecast, other: Forecast) -> str:
-    if mechanisms(other.strategy) >= mechanisms(best.strategy):
+    if complexity(other) >= complexity(best):
         return ""
     mine, theirs = items(best.strategy), items(other.strategy)
     without = [words for key, words in _PARTS if _has(mine, key) and not _has(theirs, key)]

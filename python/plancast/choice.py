@@ -152,9 +152,8 @@ def plan(
 ) -> Choice:
     """Which plan to train a model with on a machine, and what it takes.
 
-    Looks at the plans that make sense (`rank` tries all of a space), with optimizer state,
-    parameters and activations in host memory where nothing else fits, and keeps those that the
-    framework can run.
+    Looks at the default space of `rank`, with optimizer state, parameters and activations in host
+    memory where nothing else fits, and keeps what the framework can run.
 
     Args:
       model: what is trained.
@@ -165,7 +164,7 @@ def plan(
       tokens: how many are trained on, or text such as `15T`: also tells days and dollars.
       samples: the same for models without sequences.
       price: dollars per GPU-hour, or `on-demand`, `reserved` or `spot`.
-      space: which plans, as for `rank`; by default those that make sense.
+      space: which plans, as for `rank`; by default that of `rank`.
       dtype: matmul precision.
       profile: how the framework runs; the framework's own by default.
       cuda_graphs: launch captured CUDA graphs even if the profile does not.

@@ -1,4 +1,4 @@
-"""Looking for the best plan: the usual ones first, then those that need more."""
+"""Looking for the best plan: the whole default space first, then what needs host memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plancast import alternatives
+from plancast import _core, alternatives
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.fullness import fullness
@@ -14,7 +14,7 @@ from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, rank
 from plancast.ranking import Ranking
-from plancast.simplicity import mechanisms
+from plancast.simplicity import complexity
 from plancast.textual import percent
 from plancast.training.best_plan import (
     NoPlanFitsError,
@@ -22,8 +22,13 @@ from plancast.training.best_plan import (
     good_plans,
     least_space,
     micro_batches,
+    why_none,
 )
 
+# Plans of a default space up to which all are looked at, some 40 CPU seconds; models with experts
+# have more from 16k tokens on.
+_WHOLE = 20_000
+_BEST = 16  # of them that are kept
 _ON_HOST = "offload=optimizer|optimizer+param|optimizer+param+activations"
 # What trains nets without sequences, where nothing is said.
 _OF_NETS = "ddp"
@@ -50,7 +55,7 @@ def software(framework: str | None, profile: str | None, model: Model) -> tuple[
 
 
 class Search:
-    """Plans that fit and that a framework runs, from the usual ones to those with host memory."""
+    """Plans that fit and that a framework runs: of the default space, then with host memory."""
 
     def __init__(
         self,
@@ -75,17 +80,8 @@ class Search:
             ranking = self._ranked(self._space, progress)
             self._least = ranking
             return self._runnable(ranking)
-        found: list[Forecast] = []
-        try:
-            found = good_plans(
-                self._model, self._machine, batch=self._batch, profile=self._profile,
-                progress=progress, **self._how,
-            )  # fmt: skip
-        except NoPlanFitsError as error:
-            self._least = error.ranking
-            if error.ranking.nearest is None:
-                raise InputError(str(error)) from None
-        more = [*self._in_groups(found), *(self._every_micro_batch() if found else ())]
+        found = self._found(progress)
+        more = self._in_groups(found)
         plans = self._runnable(fastest_first([*found, *more]))
         if any(not _full(plan) for plan in plans):
             return self._simplest_first(plans)
@@ -95,6 +91,52 @@ class Search:
         if on_host and not plans:
             self.said.append("nothing fits without host memory, so a part lives there (offload)")
         return self._simplest_first(fastest_first([*plans, *on_host]))
+
+    def _found(self, progress: Callable[[int, int], object] | None) -> Sequence[Forecast]:
+        """The best of the default space of `rank`, and some that need less memory."""
+        if self._plans_in_all() > _WHOLE:
+            return self._usual(progress)
+        best = self._ranked(self._default(), progress, top=_BEST)
+        if not len(best):
+            self._least = best
+            if best.nearest is None:
+                raise InputError(why_none(best, self._model, self._machine, self._batch))
+            return []
+        roomy = self._ranked(f"vpp=1,mb={micro_batches(self._model)},recompute=full", top=_BEST)
+        return fastest_first([*best, *roomy])
+
+    def _plans_in_all(self) -> int:
+        search = _core.PlanSearch(
+            self._model._core, self._machine._core, self._how["session"]._core, batch=self._batch,
+            objective="time", dtype=self._how["dtype"], profile=self._profile, precision={},
+            cuda_graphs=self._how["cuda_graphs"],
+        )  # fmt: skip
+        return len(search.enumerate(self._default(), "")[0])
+
+    def _default(self) -> str:
+        """The default space of `rank`; of small models, which keep GPUs busy with large
+        micro-batches only, with more of those."""
+        if self._model.parameters >= _SMALL:
+            return ""
+        return "mb=1..64" if self._model.seq > 0 else "mb=1..512"
+
+    def _usual(self, progress: Callable[[int, int], object] | None) -> Sequence[Forecast]:
+        """Of a space that is too large the usual plans, and those near the best of them."""
+        try:
+            found = good_plans(
+                self._model, self._machine, batch=self._batch, profile=self._profile,
+                progress=progress, **self._how,
+            )  # fmt: skip
+        except NoPlanFitsError as error:
+            self._least = error.ranking
+            if error.ranking.nearest is None:
+                raise InputError(str(error)) from None
+            return []
+        self.said.append(
+            "the default space is large, so the usual plans and those near the best were looked "
+            "at; `plancast rank` looks at all"
+        )
+        return found
 
     def nearest(self) -> dict[str, Any] | None:
         """Where nothing fits: what needs least, and what it lacks."""
@@ -128,7 +170,7 @@ class Search:
             fastest = roomy
         most = fastest.iteration_time * (1 + _TIE)
         tied = [p for p in plans if p.iteration_time <= most and _full(p) <= _full(fastest)]
-        best = min(tied, key=lambda plan: mechanisms(plan.strategy))
+        best = min(tied, key=complexity)
         if best is fastest:
             return plans
         self.said.append(
@@ -137,17 +179,10 @@ class Search:
         )
         return [best, *(plan for plan in plans if plan is not best)]
 
-    def _every_micro_batch(self) -> list[Forecast]:
-        """Of small models, which keep GPUs busy with large micro-batches only: all of those."""
-        if self._model.parameters >= _SMALL:
-            return []
-        largest = 64 if self._model.seq > 0 else 512
-        return list(self._ranked(f"pp=1,vpp=1,mb=1..{largest},recompute=none|selective|full"))
-
     def _in_groups(self, found: Sequence[Forecast]) -> list[Forecast]:
-        """Fully sharded plans with copies of the shards, on machines of several domains."""
+        """Fully sharded plans with copies of the shards over several domains; `rank` tries one."""
         width = self._machine.gpus_per_domain
-        shards = [width * times for times in (1, 2, 4) if width * times < self._machine.devices]
+        shards = [width * times for times in (2, 4) if width * times < self._machine.devices]
         sizes = [plan.strategy for plan in found if "pp=1," in plan.strategy][:3]
         if not shards or not sizes:
             return []
@@ -200,9 +235,11 @@ class Search:
         ranking = other._ranked(least_space(self._model))
         return other._runnable(ranking) if len(ranking) else []
 
-    def _ranked(self, space: str, progress: Callable[[int, int], object] | None = None) -> Ranking:
+    def _ranked(
+        self, space: str, progress: Callable[[int, int], object] | None = None, top: int = 64
+    ) -> Ranking:
         return rank(
-            self._model, self._machine, batch=self._batch, space=space, top=64,
+            self._model, self._machine, batch=self._batch, space=space, top=top,
             profile=self._profile, progress=progress, **self._how,
         )  # fmt: skip
 

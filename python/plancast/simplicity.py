@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
+from math import prod
 from typing import Protocol, TypeVar
 
 _AXES = ("tp", "pp", "cp", "ep")
-_RECOMPUTE = {"": 0, "none": 0, "selective": 1, "full": 2}
+_RECOMPUTE = {"none": 0, "selective": 1, "full": 3}
+_SOME = 2  # of the layers or ops again
 
 
 class Timed(Protocol):
-    """What has a plan and a time."""
+    """What has a plan and a time. A `Forecast` also has `chosen`: all that the plan leaves open."""
 
     @property
     def strategy(self) -> str:
@@ -25,39 +27,45 @@ class Timed(Protocol):
 _Plan = TypeVar("_Plan", bound=Timed)
 
 
-def mechanisms(strategy: str) -> tuple[int, ...]:
-    """What a plan needs, the most intricate first; less is simpler.
+def complexity(plan: Timed) -> tuple[int, ...]:
+    """How far from simple a plan is, the most intricate first, to be compared from left to right.
 
-    Host memory, axes beside dp, chunks of stages, the stage of ZeRO, copies of shards,
-    recomputation, and how many words it takes.
+    Host memory; kinds of parallelism beside dp; their degrees multiplied; chunks of a stage; stage
+    of ZeRO; copies of shards; recomputation; words of the short form; micro-batches
+    (docs/explain.md).
 
-    >>> mechanisms("dp=8,zero=1,mb=1") < mechanisms("dp=4,tp=2,zero=1,mb=1")
-    True
-    >>> mechanisms("dp=8,zero=3,mb=1") < mechanisms("dp=8,zero=3,hsdp=8,mb=1")
-    True
+    >>> from types import SimpleNamespace
+    >>> plans = [SimpleNamespace(strategy=text) for text in (
+    ...     "dp=8,zero=3,hsdp=8,mb=1", "dp=4,tp=2,zero=1,mb=1", "dp=8,zero=1,mb=1")]
+    >>> [plan.strategy for plan in sorted(plans, key=complexity)]
+    ['dp=8,zero=1,mb=1', 'dp=8,zero=3,hsdp=8,mb=1', 'dp=4,tp=2,zero=1,mb=1']
     """
-    items = dict(item.partition("=")[::2] for item in strategy.split(",") if item)
-    recompute = items.get("recompute", "")
+    words = [item for item in plan.strategy.split(",") if item]
+    said = dict(item.partition("=")[::2] for item in words)
+    known: Mapping[str, str] = said | getattr(plan, "chosen", {})
+    degrees = [_whole(known.get(axis)) for axis in _AXES]
+    recompute = known.get("recompute", "none").partition(":")[0]
     return (
-        int(items.get("offload", "none") != "none"),
-        sum(_number(items, axis) > 1 for axis in _AXES),
-        int(_number(items, "vpp") > 1),
-        _number(items, "zero", 0),
-        int("hsdp" in items),
-        _RECOMPUTE.get(recompute, 1),
-        len(items),
+        int(known.get("offload", "none") not in ("none", "0", "")),
+        sum(degree > 1 for degree in degrees),
+        prod(degrees),
+        _whole(known.get("vpp")),
+        _whole(known.get("zero"), 0),
+        int("hsdp" in said),
+        _RECOMPUTE.get(recompute, _SOME),
+        len(words),
+        _whole(known.get("accum")),
     )
 
 
 def simplest_of_ties(plans: Iterable[_Plan]) -> list[_Plan]:
     """The plans in their order, but neighbours that take exactly as long the simplest first."""
-    return [
-        plan
-        for _, tied in groupby(plans, key=lambda plan: plan.iteration_time)
-        for plan in sorted(tied, key=lambda plan: mechanisms(plan.strategy))
-    ]
+    ordered: list[_Plan] = []
+    for _, tied in groupby(plans, key=lambda plan: plan.iteration_time):
+        group = list(tied)
+        ordered += sorted(group, key=complexity) if len(group) > 1 else group
+    return ordered
 
 
-def _number(items: dict[str, str], key: str, default: int = 1) -> int:
-    text = items.get(key, "")
-    return int(text) if text.isdigit() else default
+def _whole(text: str | None, absent: int = 1) -> int:
+    return int(text) if text is not None and text.isdecimal() else absent

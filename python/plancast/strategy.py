@@ -80,7 +80,9 @@ class Strategy:
 
     @classmethod
     def open(cls, text: str, *, framework: str | None = None, **known: Any) -> Strategy:
-        """What `-s` on the command line means: a short form, a tree's file, or an argument file.
+        """What `-s` of commands means: a short form, a tree, or a tree's or an argument file.
+
+        A tree is YAML in braces, `{plan: "dp=8,mb=1", nodes: {...}}`.
 
         Args:
           text: the words behind `-s`.
@@ -91,6 +93,8 @@ class Strategy:
 
         if framework is not None or launch_files.is_launch_file(text):
             return cls._from_launch(Path(text), framework, known)
+        if text.lstrip().startswith("{"):
+            return cls.from_yaml(text)
         if "=" not in text and files.looks_like_file(text):
             return cls.from_file(text)
         better = strategy_words.instead(text)

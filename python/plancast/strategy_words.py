@@ -20,9 +20,9 @@ _SHORT = {"fsdp1": "fsdp", "fsdp2": "torchtitan"}
 _SIZES = re.compile(r"(?:(dp|tp|pp|cp|ep|vpp|mb|zero)[-_ ]?(\d{1,5})(?:[-_ ,]|$|(?=[a-z])))+")
 _SIZE = re.compile(r"(dp|tp|pp|cp|ep|vpp|mb|zero)[-_ ]?(\d{1,5})")
 _ADAPTERS = ("lora", "qlora", "peft")
-# A file of adapters in a line: %s is what follows the words of `on`.
-_ADAPTER_FILE = (
-    "{plan: 'zero=3,mb=1', nodes: {'': {lora: {rank: 16, on: [qkv, proj, fc1, fc2]%s}}}}"
+# A tree with adapters in a line: %s is what follows the words of `on`.
+_ADAPTER_TREE = (
+    '{plan: "zero=3,mb=1", nodes: {"": {lora: {rank: 16, on: [qkv, proj, fc1, fc2]%s}}}}'
 )
 
 
@@ -32,11 +32,8 @@ def adapters(word: str) -> str:
     >>> "base: nf4" in adapters("qlora"), "base: nf4" in adapters("lora")
     (True, False)
     """
-    file = _ADAPTER_FILE % (", base: nf4" if "qlora" in word else "")
-    return (
-        f"Adapters are part of the plan: put `{file}` into lora.yaml and write `-s lora.yaml` "
-        "(docs/finetuning.md)."
-    )
+    tree = _ADAPTER_TREE % (", base: nf4" if "qlora" in word else "")
+    return f"Adapters are part of the plan. Write `-s '{tree}'` (docs/finetuning.md)."
 
 
 def instead(text: str) -> str:

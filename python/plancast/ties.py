@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from plancast.simplicity import complexity
 from plancast.uncertainty import NINETY_FIVE_PERCENT, ErrorStructure, difference_scale
 
 if TYPE_CHECKING:
@@ -109,29 +110,3 @@ def _both_signs(errors: np.ndarray) -> np.ndarray:
     import numpy as np
 
     return np.concatenate([errors, -errors])
-
-
-def complexity(plan: TimedPlan) -> tuple[int, ...]:
-    """How far from simple a plan is, to be compared from left to right (docs/explain.md).
-
-    Kinds of parallelism beside dp; their degrees multiplied; recomputation; offloading; stage of
-    ZeRO; chunks of a stage; choices that the short form says besides; micro-batches.
-    """
-    chosen = plan.chosen
-    degrees = [_whole(chosen.get(key)) for key in ("tp", "pp", "cp", "ep")]
-    kinds = sum(degree > 1 for degree in degrees)
-    product = 1
-    for degree in degrees:
-        product *= degree
-    recompute = chosen.get("recompute", "none")
-    again = {"none": 0, "selective": 1, "full": 3}.get(recompute.partition(":")[0], 2)
-    offload = int(chosen.get("offload", "none") not in ("none", "0", ""))
-    words = len([word for word in plan.strategy.split(",") if word])
-    return (
-        kinds, product, again, offload, _whole(chosen.get("zero"), 0), _whole(chosen.get("vpp")),
-        words, _whole(chosen.get("accum")),
-    )  # fmt: skip
-
-
-def _whole(text: str | None, absent: int = 1) -> int:
-    return int(text) if text is not None and text.isdecimal() else absent

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import plancast as pc
 import pytest
-from plancast import alternatives, simplicity
+from plancast import alternatives, plan_search, simplicity
 from plancast.causal import causal_mfu
 from plancast.cli.main import main
 from plancast.confidence import confidence
@@ -193,6 +193,25 @@ def test_the_best_is_as_fast_as_the_best_of_the_whole_space(small):
     best = pc.plan(small, machine, batch=64).best
     # Within what is called a tie.
     assert best.iteration_time <= whole.iteration_time * 1.005
+
+
+def test_no_plan_of_the_default_space_of_a_framework_is_faster():
+    # At mb=4, which the usual plans do not try; the fastest of all fills its memory.
+    model = pc.Model.preset("gpt3-175b", seq=1024)
+    machine = pc.Machine.preset("dgx-a100-80g", hosts=16)
+    whole = pc.rank(model, machine, batch=512, profile="deepspeed", top=1)[0]
+    choice = pc.plan(model, machine, framework="deepspeed", batch=512)
+    assert choice.best.iteration_time <= whole.iteration_time * 1.04
+    assert not any("default space is large" in text for text in choice.said)
+
+
+def test_of_a_very_large_space_the_usual_plans_are_looked_at(small, monkeypatch):
+    machine = pc.Machine.open(HOST)
+    best = pc.plan(small, machine, batch=64).best
+    monkeypatch.setattr(plan_search, "_WHOLE", 10)
+    choice = pc.plan(small, machine, batch=64)
+    assert any("default space is large" in text for text in choice.said)
+    assert choice.best.iteration_time <= best.iteration_time * 1.2
 
 
 def test_rank_keeps_to_what_a_framework_runs(cli, small_file, tmp_path):

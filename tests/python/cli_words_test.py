@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import re
+import shlex
 import sys
 import types
 
@@ -181,15 +182,25 @@ def test_a_size_that_does_not_divide_the_machine(rank_refused):
 @pytest.mark.parametrize(
     "words", [("--lora", "16"), ("--qlora",), ("--peft",), "lora", "qlora", "peft"]
 )
-def test_words_of_fine_tuning_are_answered_with_a_file_that_works(refused, tmp_path, words):
+def test_words_of_fine_tuning_are_answered_with_a_plan_that_works(refused, words):
     answer = refused(strategy=words) if isinstance(words, str) else refused(*words)
     assert "Adapters are part of the plan" in answer
-    file = tmp_path / "lora.yaml"
-    file.write_text(re.search("put `(.*)` into", answer)[1])
-    tree = pc.Strategy.open(str(file))
+    (typed,) = shlex.split(re.search("Write `-s (.*)` \\(docs", answer)[1])
+    tree = pc.Strategy.open(typed)
     assert ("nf4" in tree.to_yaml()) == ("qlora" in str(words))
     model = pc.Model.preset("llama3-8b-l2", seq=512)
     assert pc.predict(model, pc.Machine.preset(MACHINE), tree, batch=8).fits
+
+
+def test_a_tree_in_braces_is_a_plan(cli, refused, small_file, tmp_path):
+    tree = '{plan: "tp=2,mb=1", nodes: {"": {lora: {rank: 8, on: [qkv, proj]}}}}'
+    file = tmp_path / "tree.yaml"
+    file.write_text(tree)
+    plan = ("predict", "-m", small_file, "-c", MACHINE, "--batch", "8", "-s")
+    said, read = cli.json(*plan, tree), cli.json(*plan, str(file))
+    assert said["iteration_time_s"] == read["iteration_time_s"]
+    assert any("parameters are trained" in note for note in said["provenance"]["notes"])
+    assert "strategy" in refused(strategy="{plan: tp=2")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from plancast.cli.main import main
 from plancast.explaining.account import Account
 from plancast.explaining.split import shares, whole
 from plancast.report.html import to_html
-from plancast.ties import best_probabilities, complexity, ties
+from plancast.simplicity import complexity
+from plancast.ties import best_probabilities, ties
 from plancast.uncertainty import difference_scale, faster_probability
 
 

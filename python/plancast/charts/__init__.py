@@ -1,1 +1,1 @@
-"""Pictures of results, as plotly figures; plotly is loaded when the first one is drawn."""
+"""Pictures of results in notebooks, drawn as pages draw them; plotly is loaded for the first."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plancast.charts.figure import PARTS, finish, graph_objects
+from plancast.charts.figure import drawn
+from plancast.report.page.colours import PARTS
+from plancast.report.page.figures import stacked_bars
+from plancast.textual import duration
 
 if TYPE_CHECKING:
     from plancast.changes import Sensitivities
@@ -12,15 +15,15 @@ if TYPE_CHECKING:
 
 def gains(changes: Sensitivities, top: int) -> Any:
     """Shares of the iteration that the first `top` changes save."""
-    go = graph_objects()
     rows = list(changes)[:top]
     whole = changes.iteration_time or 1.0
-    figure = go.Figure()
-    figure.add_bar(
-        y=[row.change for row in rows],
-        x=[100 * row.gain / whole for row in rows],
-        orientation="h",
-        marker_color=PARTS["compute"],
-        hovertemplate="%{y}: %{x:.2f} %<extra></extra>",
+    figure = stacked_bars(
+        [row.change for row in rows],
+        {"saves": [100 * row.gain / whole for row in rows]},
+        {"saves": PARTS["compute"]},
+        {},
+        "% of the iteration saved",
+        {"saves": [duration(row.gain) for row in rows]},
     )
-    return finish(figure, "What helps most", x="% of the iteration saved", rows=len(rows))
+    figure["layout"]["showlegend"] = False
+    return drawn(figure, "What helps most")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from plancast.charts.figure import PURPOSES, ROW, finish, graph_objects
+from plancast.charts.figure import drawn, graph_objects
 from plancast.errors import InputError
+from plancast.report.page.colours import PURPOSES, ROW, plain
+from plancast.report.page.figures import height_of
 
 if TYPE_CHECKING:
     from plancast.slices import Slice
@@ -22,7 +24,7 @@ def timeline(slices: Sequence[Slice]) -> Any:
     Raises:
       InputError: there are too many bars for a page; says what to do instead.
     """
-    go = graph_objects()
+    graph_objects()  # says what to install, before any work
     end = max((piece.end_s for piece in slices), default=0.0)
     bars = _joined(slices, end * _PIXEL)
     if len(bars) > _MOST_BARS:
@@ -30,34 +32,34 @@ def timeline(slices: Sequence[Slice]) -> Any:
             f"the timeline has {len(bars):,} bars, more than a page can show. Write it with "
             "`to_perfetto` instead, which ui.perfetto.dev opens."
         )
-    figure = go.Figure()
-    purposes = list(dict.fromkeys(bar[1] for bar in bars))
-    for number, purpose in enumerate(purposes):
+    data: list[dict[str, Any]] = []
+    for number, purpose in enumerate(dict.fromkeys(bar[1] for bar in bars)):
         own = [bar for bar in bars if bar[1] == purpose]
-        figure.add_bar(
-            y=[track for track, *_ in own],
-            base=[begin for _, _, begin, _, _ in own],
-            x=[stop - begin for _, _, begin, stop, _ in own],
-            orientation="h",
-            name=purpose,
-            # Outlined, so that a message of a thousandth of the step is seen.
-            marker={
-                "color": _colour(purpose, number),
-                "line": {"width": 0.7, "color": _colour(purpose, number)},
-            },
-            customdata=[what for *_, what in own],
-            hovertemplate="%{y}<br>%{customdata}<br>%{base:.6f} s and %{x:.6f} s long"
-            "<extra>%{fullData.name}</extra>",
-        )
+        fill = PURPOSES.get(purpose, ROW[-1 - number % 5])
+        data.append(
+            {
+                "type": "bar", "orientation": "h", "name": plain(purpose),
+                "y": [track for track, *_ in own],
+                "base": [begin for _, _, begin, _, _ in own],
+                "x": [stop - begin for _, _, begin, stop, _ in own],
+                # Outlined, so that a message of a thousandth of the step is seen.
+                "marker": {"color": fill, "line": {"width": 0.7, "color": fill}},
+                "customdata": [what for *_, what in own],
+                "hovertemplate": "%{y}<br>%{customdata}<br>%{base:.6f} s and %{x:.6f} s long"
+                "<extra>%{fullData.name}</extra>",
+            }
+        )  # fmt: skip
     tracks = _tracks(slices)
-    finish(figure, "One iteration", x="seconds", rows=len(tracks))
-    figure.update_layout(barmode="overlay")
-    figure.update_yaxes(categoryorder="array", categoryarray=tracks)
-    return figure
-
-
-def _colour(purpose: str, number: int) -> str:
-    return PURPOSES.get(purpose, ROW[-1 - number % 5])
+    layout = {
+        "height": height_of(len(tracks)),
+        "barmode": "overlay",
+        "xaxis": {"title": {"text": "seconds"}, "automargin": True},
+        "yaxis": {
+            "autorange": "reversed", "automargin": True, "type": "category",
+            "categoryorder": "array", "categoryarray": tracks,
+        },
+    }  # fmt: skip
+    return drawn({"data": data, "layout": layout}, "One iteration")
 
 
 def _tracks(slices: Sequence[Slice]) -> list[str]:

@@ -45,29 +45,13 @@ def answer_page(
     shown: Any,
     fields: Callable[[], Any],
 ) -> None:
-    """As `answer`, where the report is a page that draws: `page` makes it of the command."""
+    """The page that --report asks for, made by `page` of the command line; then what is `shown`,
+    or `fields()` as JSON with --json.
+    """
     if options.report is not None:
         from plancast.report.page.frame import write_page
 
         write_page(options.report, page(said_command(options)))
-    if options.json:
-        print_json(fields())
-    else:
-        print_rich(shown)
-
-
-def write_report(options: argparse.Namespace, title: str, renderable: Any) -> None:
-    """Writes the page that --report asks for."""
-    if options.report is None:
-        return
-    from plancast.report.html import write_report as write
-
-    write(options.report, title, renderable)
-
-
-def answer(options: argparse.Namespace, title: str, shown: Any, fields: Callable[[], Any]) -> None:
-    """The report that --report asks for, then `fields()` as JSON with --json, else `shown`."""
-    write_report(options, title, shown)
     if options.json:
         print_json(fields())
     else:

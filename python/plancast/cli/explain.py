@@ -48,9 +48,9 @@ def run(options: argparse.Namespace) -> int:
     from plancast import files
     from plancast.errors import InputError
     from plancast.planning import predict
-    from plancast.report.html import write_report
+    from plancast.report.page.text import text_page
 
-    answers.check_outputs(report=options.report)
+    answers.check_page(options.report)
     files.check_writable(options.svg, (".svg",))
     compared = options.versus is not None or options.versus_cluster is not None
     if options.svg is not None and not compared:
@@ -78,10 +78,8 @@ def run(options: argparse.Namespace) -> int:
             files.write_text(options.svg, difference.to_svg())
     else:
         answer = own.explain()
-    if options.report is not None:
-        write_report(options.report, f"Why: {model.name}", answer, pictures)
-    if options.json:
-        answers.print_json(answer.to_dict())
-    else:
-        answers.print_rich(answer)
+    fields, title = answer.to_dict, f"Why: {model.name}"
+    answers.answer_page(
+        options, lambda said: text_page(title, answer, fields(), said, pictures), answer, fields
+    )
     return 0

@@ -100,8 +100,11 @@ def add_parser(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from plancast.gradient_traffic.forecast import gradients
     from plancast.report.gradients import gradient_tables
+    from plancast.report.gradients_svg import gradients_svg
+    from plancast.report.page.text import text_page
 
-    answers.check_outputs(options.svg, report=options.report)
+    answers.check_outputs(options.svg)
+    answers.check_page(options.report)
     model = opts.load_model(options)
     machine = opts.load_machine(options.cluster, options)
     job: dict[str, Any] = {
@@ -135,7 +138,14 @@ def _run(options: argparse.Namespace) -> int:
         return {**found.to_dict(), **against}
 
     title = f"{model.name}: when gradients are sent"
-    answers.answer(options, title, gradient_tables(found, other), fields)
+    shown = gradient_tables(found, other)
+    picture = gradients_svg([found, *([] if other is None else [other])], standalone=False)
+    answers.answer_page(
+        options,
+        lambda command: text_page(title, shown, fields(), command, [picture]),
+        shown,
+        fields,
+    )
     return 0
 
 

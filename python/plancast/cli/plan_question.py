@@ -127,8 +127,9 @@ def run(options: argparse.Namespace) -> int:
     from plancast import files
     from plancast.frameworks import commands
     from plancast.frameworks.formats import framework_name
+    from plancast.report.page.choice import choice_page
 
-    answers.check_outputs(report=options.report)
+    answers.check_page(options.report)
     files.check_writable(options.out, (".yaml", ".yml"))
     if options.target is not None:
         framework_name(options.target)
@@ -145,5 +146,7 @@ def run(options: argparse.Namespace) -> int:
         from plancast.strategy import Strategy
 
         files.write_text(options.out, Strategy.parse(best.strategy).to_yaml())
-    answers.answer(options, f"The plan for {model.name} on {machine}", choice, choice.to_dict)
+    answers.answer_page(
+        options, lambda command: choice_page(choice, command), choice, choice.to_dict
+    )
     return answers.NOTHING_FITS if best is None else 0

@@ -107,8 +107,10 @@ def run(options: argparse.Namespace) -> int:
     if options.strategy is None:
         choice = _choice(options)
         if choice.best is None:
-            answers.answer(
-                options, f"{choice.model.name} on {choice.machine}", choice, choice.to_dict
+            from plancast.report.page.choice import choice_page
+
+            answers.answer_page(
+                options, lambda command: choice_page(choice, command), choice, choice.to_dict
             )
             return answers.NOTHING_FITS
     model, machine, strategy = opts.load_plan(options)

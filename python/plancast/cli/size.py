@@ -66,9 +66,10 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.cli.progress import progress_bar
+    from plancast.report.page.size import sizing_page
     from plancast.training.sizing import size
 
-    answers.check_outputs(report=options.report)
+    answers.check_page(options.report)
     model = opts.load_model(options)
     with progress_bar("machines") as progress:
         sizing = size(
@@ -93,5 +94,8 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
             **opts.types_of(options),
         )
-    answers.answer(options, f"Machines for {model.name}", sizing, sizing.to_dict)
+    title = f"Machines for {model.name}"
+    answers.answer_page(
+        options, lambda command: sizing_page(sizing, title, command), sizing, sizing.to_dict
+    )
     return 0 if sizing.best is not None else answers.NOTHING_FITS

@@ -62,10 +62,11 @@ def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast.cli.progress import progress_bar
     from plancast.machine import Machine
+    from plancast.report.page.spot import spot_page
     from plancast.training.availability import Availability
     from plancast.training.spot import spot
 
-    answers.check_outputs(report=options.report)
+    answers.check_page(options.report)
     trace = Availability.from_file(options.availability)
     model = opts.load_model(options)
     # How many hosts there are is in the trace.
@@ -90,7 +91,8 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
             **opts.types_of(options),
         )
-    answers.answer(
-        options, f"{model.name} on hosts of {options.availability}", result, result.to_dict
+    title = f"{model.name} on hosts of {options.availability}"
+    answers.answer_page(
+        options, lambda command: spot_page(result, title, command), result, result.to_dict
     )
     return 0

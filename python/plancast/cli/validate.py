@@ -76,9 +76,12 @@ def run(options: argparse.Namespace) -> int:
     from plancast.accuracy.validation.run import validate
     from plancast.cli.progress import progress_bar
     from plancast.files import check_writable
+    from plancast.report.page.frame import check_library
 
     answers.check_outputs(options.fit_uncertainty)
     check_writable(options.report, (".html", ".htm", ".md"))
+    if options.template is None and not str(options.report or ".md").endswith(".md"):
+        check_library()
     if options.template is not None and options.report is None:
         raise InputError("`--template` is the text of a report. Say where: `--report FILE.md`.")
     session = opts.load_session(options)
@@ -117,7 +120,7 @@ def _write_report(options: argparse.Namespace, scoreboard: Scoreboard) -> None:
     elif options.report.endswith(".md"):
         text = scoreboard_markdown(scoreboard)
     else:
-        text = scoreboard_page(scoreboard)
+        text = scoreboard_page(scoreboard, answers.said_command(options)).render()
     write_text(options.report, text)
 
 

@@ -44,7 +44,7 @@ def choice_tables(choice: Choice) -> RenderableType:
         parts.append(WrappedText(f"note: {text}", style="dim"))
     told = () if sure is None else (*sure.extrapolated, *sure.not_modelled)
     parts += [line for line in remarks([best]) if not _told(line.plain, told)]
-    looked = f"found in {duration(choice.seconds)}; `plancast rank` tries every plan of a space"
+    looked = f"found in {duration(choice.seconds)}; `plancast rank` lists the others"
     parts.append(WrappedText(looked, style="dim"))
     return Group(*parts)
 
@@ -170,13 +170,13 @@ def _nothing(choice: Choice) -> RenderableType:
         parts += _line("nearest", nearest["strategy"], "bold")
         lacks = f"needs {gib(need)} GiB of {gib(have)} a GPU: {gib(need - have)} too much"
         parts += _line("lacks", lacks)
-        parts += _line("why", _of_plan(nearest["advice"]))
+        parts += _line("why", of_plan(nearest["advice"]))
     for number, text in enumerate(choice.would_fit or ("fewer parameters or shorter sequences",)):
         parts += _line("" if number else "would fit", text)
     parts += [WrappedText(f"note: {text}", style="dim") for text in choice.said]
     return Group(*parts)
 
 
-def _of_plan(advice: str) -> str:
+def of_plan(advice: str) -> str:
     """What the core says of one plan, without its word on others: what would do is known."""
     return advice.removesuffix(f" {NO_CHANGE}")

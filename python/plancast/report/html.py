@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
-from plancast import files
 from plancast.report.terminal import Terminal
-from plancast.textual import html
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
@@ -28,33 +24,6 @@ def to_html(renderable: RenderableType) -> str:
     console = Terminal(record=True, width=_WIDTH, file=io.StringIO())
     console.print(renderable)
     return console.export_html(inline_styles=True, code_format=_FRAME)
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>{title}</title>
-<style>body {{ background: #fff; color: #222; margin: 2em; font: 14px sans-serif }}</style></head>
-<body><h1>{title}</h1>
-{body}
-</body></html>
-"""
-
-
-def write_report(
-    path: str | Path,
-    title: str,
-    renderable: RenderableType,
-    more: Sequence[RenderableType] = (),
-) -> None:
-    """Writes one self-contained HTML page; nothing in it is loaded from elsewhere.
-
-    `more` follows below, where text that begins with `<svg` is a picture.
-    """
-    parts = [
-        part if isinstance(part, str) and part.startswith("<svg") else to_html(part)
-        for part in (renderable, *more)
-    ]
-    files.write_text(path, _PAGE.format(title=html(title), body="\n".join(parts)))
 
 
 def forecast_html(forecast: Forecast) -> str:

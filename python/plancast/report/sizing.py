@@ -26,7 +26,7 @@ def sizing_tables(sizing: Sizing) -> RenderableType:
     if sizing.budget is not None:
         asked.append(f"for at most {money(sizing.budget)}")
     run = next((option.run for option in sizing.options if option.run is not None), None)
-    what = "" if run is None else f"{run.model.name}, {count(run.units)} {_unit(sizing)} "
+    what = "" if run is None else f"{run.model.name}, {count(run.units)} {unit_of(sizing)} "
     parts: list[RenderableType] = [Text(f"{what}{' and '.join(asked)}", style="bold"), ""]
     best = sizing.best
     if best is not None and best.run is not None:
@@ -42,7 +42,7 @@ def sizing_tables(sizing: Sizing) -> RenderableType:
             "",
         ]
     else:
-        parts += [Text(_why_none(sizing), style="bold red"), ""]
+        parts += [Text(why_none(sizing), style="bold red"), ""]
     parts.append(_options(sizing))
     parts += [
         Text(f"{option.machine}: {option.why_not}", style="yellow")
@@ -56,7 +56,7 @@ def sizing_tables(sizing: Sizing) -> RenderableType:
     ]
     if sizing.curve:
         parts += ["", _curve(sizing), ""]
-    parts += stands_on(_sources(sizing))
+    parts += stands_on(sources(sizing))
     return Group(*parts)
 
 
@@ -73,12 +73,14 @@ def _cheaper(sizing: Sizing) -> list[RenderableType]:
     ]
 
 
-def _unit(sizing: Sizing) -> str:
+def unit_of(sizing: Sizing) -> str:
+    """What the runs count: tokens or samples."""
     run = next(option.run for option in sizing.options if option.run is not None)
     return run.phases[0].forecast.unit
 
 
-def _why_none(sizing: Sizing) -> str:
+def why_none(sizing: Sizing) -> str:
+    """What to say where no machine keeps date and budget."""
     priced = [
         o.run.usd for o in sizing.options if o.run is not None and o.run.usd and not o.why_not
     ]
@@ -99,7 +101,7 @@ def _options(sizing: Sizing) -> FittedTable:
         table.numbers("P(date)")
     table.numbers("cost")
     table.numbers("energy", leaves=4)
-    unit = _unit(sizing) if any(option.run for option in sizing.options) else "tokens"
+    unit = unit_of(sizing) if any(option.run for option in sizing.options) else "tokens"
     table.numbers(f"{unit}/$", leaves=5)
     table.numbers(f"{unit}/kWh", leaves=3)
     table.numbers("MFU", leaves=2)
@@ -155,14 +157,20 @@ def _curve(sizing: Sizing) -> Group:
             percent(share),
             Text(bar(min(1.0, share)), style="green"),
         )
+    return Group(table, Text(knee_words(sizing), style="dim"))
+
+
+def knee_words(sizing: Sizing) -> str:
+    """Up to how many hosts a doubling pays."""
     knee = sizing.knee
     said = "a doubling never pays here" if knee is None else f"doubling pays up to {knee:,} hosts"
-    if knee == points[-1].hosts:
+    if knee == sizing.curve[-1].hosts:
         said += " at least"
-    return Group(table, Text(f"{said} (1.5 times as fast or more)", style="dim"))
+    return f"{said} (1.5 times as fast or more)"
 
 
-def _sources(sizing: Sizing) -> list[str]:
+def sources(sizing: Sizing) -> list[str]:
+    """What the runs stand on: assumptions, prices, power, failures."""
     texts: dict[str, None] = {}
     for option in sizing.options:
         run = option.run

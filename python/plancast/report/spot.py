@@ -26,8 +26,8 @@ def spot_tables(run: SpotRun) -> RenderableType:
         style="",
     )
     parts: list[RenderableType] = [subject, "", _figures(run), "", _plans(run), _time(run)]
-    parts += [Text(f"no price: {text}", style="yellow") for text in _unpriced(run)]
-    parts += stands_on(_sources(run))
+    parts += [Text(f"no price: {text}", style="yellow") for text in unpriced(run)]
+    parts += stands_on(sources(run))
     return Group(*parts)
 
 
@@ -96,15 +96,8 @@ def _time(run: SpotRun) -> Group:
     table = FittedTable(title="Where the time goes")
     table.words("part")
     table.numbers("time", "share")
-    for name, seconds in (
-        ("training that counts", outcome.training_s),
-        ("saving checkpoints", outcome.saving_s),
-        ("work done twice", outcome.repeated_s),
-        ("restarting, loading state", outcome.restarting_s),
-        ("waiting for hosts", outcome.waiting_s),
-    ):
-        if seconds > 1e-9 * outcome.wall_s:
-            table.row(name, whole_run(seconds), percent(seconds / outcome.wall_s))
+    for name, seconds in shares(run):
+        table.row(name, whole_run(seconds), percent(seconds / outcome.wall_s))
     text = Text("checkpoint ", style="dim")
     text.append(
         f"{run.cost.bytes / 1e9:,.0f} GB every {whole_run(run.interval_s)}; "
@@ -113,11 +106,26 @@ def _time(run: SpotRun) -> Group:
     return Group(table, text, Text(""))
 
 
-def _unpriced(run: SpotRun) -> list[str]:
+def shares(run: SpotRun) -> list[tuple[str, float]]:
+    """Seconds of the wall time by what is done."""
+    outcome = run.outcome
+    parts = [
+        ("training that counts", outcome.training_s),
+        ("saving checkpoints", outcome.saving_s),
+        ("work done twice", outcome.repeated_s),
+        ("restarting, loading state", outcome.restarting_s),
+        ("waiting for hosts", outcome.waiting_s),
+    ]
+    return [(name, seconds) for name, seconds in parts if seconds > 1e-9 * outcome.wall_s]
+
+
+def unpriced(run: SpotRun) -> list[str]:
+    """Why a price is not known."""
     return [rent for rent in (run.rent, run.dedicated_rent) if isinstance(rent, str)]
 
 
-def _sources(run: SpotRun) -> list[str]:
+def sources(run: SpotRun) -> list[str]:
+    """Where prices and times come from."""
     texts = []
     for rent in (run.rent, run.dedicated_rent):
         if not isinstance(rent, str):

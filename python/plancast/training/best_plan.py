@@ -77,7 +77,7 @@ def good_plans(
     if not len(first):
         wider = _ranked(model, machine, least_space(model), batch, profile, None, how)
         if not len(wider):
-            raise NoPlanFitsError(_why_none(wider, model, machine, batch), wider)
+            raise NoPlanFitsError(why_none(wider, model, machine, batch), wider)
         first = wider
     # Without stages, sharding more than the optimizer costs little and leaves room, and sharding
     # nothing is simplest.
@@ -159,7 +159,8 @@ def micro_batches(model: Model) -> str:
     return "1|2" if model.parameters >= _LARGE else "1|4|16"
 
 
-def _why_none(ranking: Ranking, model: Model, machine: Machine, batch: int) -> str:
+def why_none(ranking: Ranking, model: Model, machine: Machine, batch: int) -> str:
+    """What to say where a ranking has no plan."""
     text = f"no plan of `{model.name}` at a batch of {batch:,} fits on {machine}."
     nearest = ranking.nearest
     if nearest is not None:

@@ -124,7 +124,11 @@ class Sizing(Immutable):
         """A row for each machine, units in the column names."""
         import pandas as pd
 
-        return pd.DataFrame.from_records([self._row(option) for option in self.options])
+        return pd.DataFrame.from_records(self.records())
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat record a machine, units in the names."""
+        return [self._row(option) for option in self.options]
 
     def _row(self, option: Option) -> dict[str, Any]:
         run = option.run

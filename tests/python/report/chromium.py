@@ -35,7 +35,7 @@ def browser() -> Iterator[Any]:
     ):  # fmt: skip
         options.add_argument(argument)
     driver = webdriver.Chrome(options=options, service=Service(programs[1]))
-    driver.set_script_timeout(60)
+    driver.set_script_timeout(180)
     try:
         yield driver
     finally:

@@ -12,6 +12,7 @@ from chromium import browser, complaints, fit, open_page, overflow, texts
 from plancast.report.page.cluster import cluster_page
 from plancast.report.page.compare import comparison_page, difference_bars
 from plancast.report.page.frame import write_page
+from plancast.report.page.text import text_page
 from plancast.report.page.train import goodput_figure, run_page
 
 EVIL = "x</script><img src=x onerror=alert(1)>"
@@ -87,6 +88,17 @@ def test_a_cluster(driver, outcome, tmp_path):
         "i.dispatchEvent(new Event('input'))"
     )
     assert texts(driver, "#grid0 tbody tr td:first-child") == [f"{EVIL} 11"]
+
+
+def test_what_a_terminal_shows(driver, comparison, tmp_path):
+    first, second = comparison
+    answer = first.explain(versus=second)
+    pictures = [answer.to_svg(standalone=False)]
+    page = text_page(f"Why: {EVIL}", answer, answer.to_dict(), "plancast explain", pictures)
+    assert json.loads(page.files["answer.json"])
+    look(driver, page, tmp_path)
+    assert driver.execute_script("return document.querySelectorAll('.picture svg').length") == 1
+    assert len(page.render()) < 200_000  # no charts, no library
 
 
 def look(driver, page, folder):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import plancast as pc
 import pytest
+from plancast.report.page.links import link_course, link_figures
 from plancast.report.page.machine import machine_parts
+from plancast.report.page.slices import end_of, lanes, with_timeline
 from plancast.report.page.traffic import rates, strides_of, traffic
 
 SIZES = {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1024, "seq": 256}
@@ -71,3 +74,25 @@ def test_the_picture_has_every_host_and_its_classes():
 
 def test_machines_of_unlike_hosts_have_none():
     assert machine_parts(predict("dgx-a100-80g:1+dgx-h100:1", "tp=8,pp=2,mb=1", 4)) == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "plan", "batch"),
+    [
+        ("dgx-a100-80g:2", "tp=4,sp,pp=2,zero=1,mb=1", 8),
+        ("dgx-a100-80g:2", "zero=3,mb=1", 32),
+        ("dgx-h100:4", "tp=2,pp=2,vpp=2,zero=1,mb=1", 32),
+        ("dgx-h100:2", "cp=4,tp=2,zero=2,mb=1", 8),
+        ("dgx-h100:1", "tp=8,sp,mb=1,overlap=tp", 4),
+    ],
+)
+def test_every_byte_of_a_step_is_sent_at_some_time(machine, plan, batch):
+    forecast = predict(machine, plan, batch)
+    found, sent = lanes(with_timeline(forecast)), traffic(forecast)
+    edges = np.linspace(0, end_of(found), 101)
+    for lane, one in zip(found, sent, strict=True):
+        assert lane.device_class == one.device_class
+        course = link_course(lane, one, edges)
+        assert (course >= -1e-6 * course.sum()).all()
+        assert course.sum(axis=1) == pytest.approx([one.inside, one.network], rel=1e-9, abs=1)
+    assert link_figures(found, sent, rates(forecast._question.machine.to_dict()), 12)

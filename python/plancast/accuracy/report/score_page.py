@@ -1,149 +1,146 @@
-"""A validation as one self-contained HTML page."""
+"""The page of a validation: scores in cards, pictures, tables, and every row."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from importlib import resources
 from typing import TYPE_CHECKING
 
-from plancast.accuracy.report.score_plots import COLOURS, mark, residuals, scatter
+from plancast.accuracy.report.score_figures import residuals, scatter
 from plancast.accuracy.report.score_table import ScoreTable
 from plancast.accuracy.report.score_tables import score_tables
-from plancast.textual import change, duration, html, percent
+from plancast.report.page.frame import (
+    Card,
+    Chart,
+    Page,
+    Part,
+    Section,
+    Table,
+    Words,
+    csv_text,
+    script_json,
+)
+from plancast.report.page.grid import SCRIPTS, Column, Grid
+from plancast.textual import change, duration, percent
 
 if TYPE_CHECKING:
+    from plancast.accuracy.validation.predict_row import RowResult
     from plancast.accuracy.validation.scoreboard import Scoreboard
 
 _TITLE = "Forecasts beside measurements"
+_CSV = ("row", "source", "strategy", "measured_s", "forecast_s", "low_s", "high_s", "error", "fits")
 
 
-def scoreboard_page(board: Scoreboard) -> str:
-    """Pictures, tables and all rows; nothing in the page is loaded from elsewhere."""
-    tables = score_tables(board)
+def scoreboard_page(board: Scoreboard, command: str = "") -> Page:
+    """What forecasts are worth: overall, by source and by property of the plans."""
     sources = sorted(board.sources)
-    overall = board.overall["row_weighted"]
-    summary = f"{len(board.results)} rows read, {len(board.scored)} with a forecast and a time."
-    if overall:
-        summary += (
-            f" Mean error {percent(overall['mape'])}, bias {change(overall['bias'])}, median "
-            f"{percent(overall['median'])}."
-        )
-    body = [f"<h1>{_TITLE}</h1>", f"<p>{summary}</p>", _contents(tables, board)]
-    if board.scored:
-        body += [
-            '<h2 id="scatter">Forecast against measurement</h2>',
-            "<p>Points on the line are exact; bars are 90 % intervals. Rest the pointer on a "
-            "point for its row, choose sources below.</p>",
-            _legend(sources),
-            scatter(board.scored, sources),
-        ]
-    for table in tables:
-        body.append(f'<h2 id="{table.key}">{html(table.title)}</h2>')
-        if table.key == "sources":
-            body.append(residuals(board.scored, sources, "source", lambda r: r.row.source, sources))
-        elif table.key.startswith("by_"):
-            body.append(_residuals(board, sources, table))
-        if table.note:
-            body.append(f"<p>{html(table.note)}</p>")
-        body.append(_table(table))
-    body.append(_rows(board))
-    body += [f"<p>Warning: {html(warning)}</p>" for warning in board.warnings]
-    folder = resources.files("plancast.accuracy.report")
-    style = folder.joinpath("score_page.css").read_text("utf-8")
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_TITLE}</title>\n<style>\n{style}{_hiding(len(sources))}</style></head>\n"
-        f"<body><main>\n{chr(10).join(body)}\n</main></body>\n</html>\n"
+    page = Page(
+        title=_TITLE,
+        subtitle=f"{len(board.scored):,} of {len(board.results):,} rows have a time and a forecast",
+        facts=[f"what if {board.what_if}"] if board.what_if else [],
+        cards=_cards(board),
+        warnings=board.warnings,
+        command=command,
+        scripts=SCRIPTS,
     )
+    if board.scored:
+        chart = Chart.of(
+            "Forecast against measured time of an iteration",
+            scatter(board.scored, sources),
+            "Points on the line are exact; bars are 90 % intervals. Click a source below to hide "
+            "it, twice to see it alone.",
+        )
+        page.sections.append(Section("Forecast against measurement", [chart], "scatter"))
+    page.sections += [
+        Section(table.title, _parts(board, sources, table), table.key)
+        for table in score_tables(board)
+    ]
+    page.sections.append(Section("All rows", [_rows(board)], "rows"))
+    page.files = {
+        "scores.json": script_json(board.to_dict()).replace("\\u003c", "<"),
+        "rows.csv": csv_text(_CSV, [_saved(result) for result in board.results]),
+    }
+    return page
 
 
-def _residuals(board: Scoreboard, sources: Sequence[str], table: ScoreTable) -> str:
+def _cards(board: Scoreboard) -> list[Card]:
+    overall = board.overall["row_weighted"]
+    if not overall:
+        return []
+    mean = board.overall["source_weighted"]
+    by_source = f"of every source alike {percent(mean['mape'])}"
+    found = [
+        Card("mean error", percent(overall["mape"]), by_source),
+        Card("bias", change(overall["bias"]), "of forecasts against measured times"),
+        Card("median error", percent(overall["median"]), f"90 % below {percent(overall['p90'])}"),
+        Card(
+            "in the 90 % interval",
+            percent(board.covered / len(board.scored)),
+            f"{board.covered:,} of {len(board.scored):,} rows",
+        ),
+        Card("sources", f"{len(board.sources):,}", f"{len(board.results):,} rows read"),
+    ]
+    worst = board.worst(1)[0]
+    return [*found, Card("farthest off", change(worst.error or 0.0), worst.row.row_id)]
+
+
+def _parts(board: Scoreboard, sources: list[str], table: ScoreTable) -> list[Part]:
     from plancast.accuracy.validation.slices import PROPERTIES, TITLES
 
+    parts: list[Part] = [Words(_plain(table.note), "note")] if table.note else []
     name = table.key.removeprefix("by_")
-    order = [row[0] for row in table.rows]
-    return residuals(board.scored, sources, TITLES[name], PROPERTIES[name], order)
+    if table.key == "sources":
+        figure = residuals(board.scored, sources, lambda r: r.row.source, sources)
+        parts.append(Chart.of("Errors by source", figure))
+    elif name in PROPERTIES:
+        order = [row[0] for row in table.rows]
+        figure = residuals(board.scored, sources, PROPERTIES[name], order)
+        parts.append(Chart.of(f"Errors by {TITLES[name]}", figure))
+    rows = [[_plain(cell) for cell in row] for row in table.rows]
+    return [*parts, Table(table.head, rows, (0, *table.words))]
 
 
-def _contents(tables: Sequence[ScoreTable], board: Scoreboard) -> str:
-    items = [("scatter", "Forecast against measurement")] if board.scored else []
-    items += [(table.key, table.title) for table in tables] + [("rows", "All rows")]
-    links = "".join(f'<li><a href="#{key}">{html(title)}</a></li>' for key, title in items)
-    return f'<nav aria-label="Contents"><ul>{links}</ul></nav>'
+def _plain(text: str) -> str:
+    """Without Markdown's signs for bold and code."""
+    return text.replace("**", "").replace("`", "")
 
 
-def _legend(sources: Sequence[str]) -> str:
-    """Boxes that hide a source in every picture; the style sheet does it."""
-    boxes = "".join(
-        f'<label><input type="checkbox" id="show{i}" checked> '
-        f'<svg class="sign c{i % COLOURS}" aria-hidden="true" viewBox="0 0 10 10">'
-        f"{mark(5, 5, i)}</svg> {html(source)}</label>"
-        for i, source in enumerate(sources)
+def _rows(board: Scoreboard) -> Grid:
+    rows = board.results
+
+    def times(label: str, values: list[float | None]) -> Column:
+        return Column(label, values, ["" if v is None else duration(v) for v in values])
+
+    intervals = [
+        "" if r.interval is None else f"{duration(r.interval[0])} to {duration(r.interval[1])}"
+        for r in rows
+    ]
+    measured = Column(
+        "measured",
+        [r.measured for r in rows],
+        [
+            duration(r.measured) if r.measured else ("out of memory" if r.row.oom else "")
+            for r in rows
+        ],
     )
-    return f'<fieldset class="legend"><legend>Sources</legend>{boxes}</fieldset>'
-
-
-def _hiding(sources: int) -> str:
-    return "".join(
-        f"main:has(#show{i}:not(:checked)) .row.s{i} {{ display: none }}\n" for i in range(sources)
-    )
-
-
-def _table(table: ScoreTable) -> str:
-    return html_table(table.title, table.head, table.rows, table.words)
-
-
-def html_table(
-    caption: str,
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    words: Sequence[int] = (),
-) -> str:
-    """A table whose first column names its rows; the others are numbers unless in `words`."""
-
-    def cell(index: int, text: str) -> str:
-        kind = "" if index in words or index == 0 else ' class="n"'
-        if index == 0:
-            return f'<th scope="row">{_inline(text)}</th>'
-        return f"<td{kind}>{_inline(text)}</td>"
-
-    columns = "".join(f'<th scope="col">{html(name)}</th>' for name in head)
-    lines = "\n".join(
-        f"<tr>{''.join(cell(i, text) for i, text in enumerate(row))}</tr>" for row in rows
-    )
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{html(caption)}">'
-        f"<table><thead><tr>{columns}</tr></thead>\n<tbody>{lines}</tbody></table></div>"
+    errors = [r.error for r in rows]
+    return Grid(
+        [
+            Column("row", [r.row.row_id for r in rows]),
+            Column("source", [r.row.source for r in rows]),
+            Column("strategy", [r.row.strategy for r in rows]),
+            measured,
+            times("forecast", [r.predicted for r in rows]),
+            Column("error", errors, ["" if e is None else change(e) for e in errors]),
+            Column("90 % interval", intervals),
+            Column("fits", [{True: "yes", False: "no", None: ""}[r.fits] for r in rows]),
+            Column("remarks", [r.unsupported or "; ".join(r.warnings) for r in rows]),
+        ]
     )
 
 
-def _inline(text: str) -> str:
-    """Bold and code of Markdown."""
-    out = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html(text))
-    return re.sub(r"`(.+?)`", r"<code>\1</code>", out)
-
-
-def _rows(board: Scoreboard) -> str:
-    rows = []
-    for r in board.results:
-        low, high = r.interval or (0.0, 0.0)
-        rows.append(
-            (
-                r.row.row_id,
-                r.row.source,
-                f"`{r.row.strategy}`" if r.row.strategy else "",
-                duration(r.measured) if r.measured else ("out of memory" if r.row.oom else ""),
-                duration(r.predicted) if r.predicted else "",
-                change(r.error) if r.error is not None else "",
-                f"{duration(low)} to {duration(high)}" if r.interval else "",
-                {True: "yes", False: "no", None: ""}[r.fits],
-                r.unsupported or "; ".join(r.warnings),
-            )
-        )
-    head = (
-        "row", "source", "strategy", "measured", "forecast", "error", "90 % interval", "fits",
-        "remarks",
-    )  # fmt: skip
-    return '<h2 id="rows">All rows</h2>' + html_table("All rows", head, rows, (1, 2, 7, 8))
+def _saved(result: RowResult) -> list[object]:
+    low, high = result.interval or (None, None)
+    row = result.row
+    return [
+        row.row_id, row.source, row.strategy, result.measured, result.predicted, low, high,
+        result.error, result.fits,
+    ]  # fmt: skip

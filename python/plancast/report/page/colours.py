@@ -46,7 +46,17 @@ LINKS = {
     "offload": "#9c8f7a",
     "optimizer": "#8b93a0",
 }
+# Why something runs, stream by stream.
+PURPOSES = {
+    "forward": PASSES["F"][0],
+    "backward": PASSES["B"][0],
+    "recompute": PARTS["recompute"],
+    **LINKS,
+    "optimizer": PARTS["optimizer"],
+}
 BAD = "#c75146"
+# Of things that have no colours of their own, in turn.
+ROW = tuple(PARTS.values())
 GROUND = "#888888"
 
 

@@ -5,7 +5,7 @@ What depends on light and dark (ground, lines, text) is left out; page.js and th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plancast.report.memory import positions
@@ -16,7 +16,8 @@ from plancast.textual import GIB, duration, gib, percent
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
-    from plancast.memory import MemoryTimeline
+    from plancast.memory import ClassMemory, MemoryTimeline
+    from plancast.training.sizing_result import Sizing
 
 Figure = dict[str, Any]
 # Bars that are drawn; of more the middle is left out.
@@ -111,7 +112,12 @@ def part_bars(
 def memory_bars(forecast: Forecast) -> Figure:
     """Peak memory by kind, a bar a device class, and what a device has."""
     entries = list(forecast.memory)
-    rows = [entries[at] for at in shown_rows(len(entries))]
+    return peak_bars([entries[at] for at in shown_rows(len(entries))], [forecast.memory_capacity])
+
+
+def peak_bars(memory: Iterable[ClassMemory], capacities: Sequence[float]) -> Figure:
+    """The same of any device classes, beside what devices have."""
+    rows = list(memory)
     sizes: dict[str, list[int]] = {
         kind: [getattr(entry, kind) for entry in rows]
         for kind in ("parameters", "gradients", "optimizer", "activations", "workspace")
@@ -126,17 +132,18 @@ def memory_bars(forecast: Forecast) -> Figure:
         "peak memory, GiB per GPU",
         texts,
     )
-    room = forecast.memory_capacity / GIB
-    figure["layout"]["shapes"] = [vertical(room)]
+    rooms = [capacity / GIB for capacity in capacities]
+    figure["layout"]["shapes"] = [vertical(room) for room in rooms]
     figure["layout"]["annotations"] = [
         {
             "x": room, "y": 1, "xref": "x", "yref": "paper", "text": f"the GPU's {room:.1f}",
             "showarrow": False, "xanchor": "right", "yanchor": "bottom",
             "font": {"color": colours.BAD, "size": 11},
         }
+        for room in rooms
     ]  # fmt: skip
     most = max((entry.device for entry in rows), default=0) / GIB
-    figure["layout"]["xaxis"]["range"] = [0, max(most, room) * 1.03]
+    figure["layout"]["xaxis"]["range"] = [0, max([most, *rooms]) * 1.03]
     figure["layout"]["legend"]["y"] = 1.1
     return figure
 
@@ -203,3 +210,52 @@ def memory_course(timeline: MemoryTimeline) -> Figure:
             }
         ]  # fmt: skip
     return {"data": data, "layout": layout}
+
+
+def sizing_figure(sizing: Sizing) -> Figure:
+    """Machines that could train a model, days against dollars, and what was asked for."""
+    data: list[dict[str, Any]] = []
+    for keeps in (True, False):
+        own = [
+            (f"{option.hosts:,} x {option.machine}", option.run)
+            for option in sizing.options
+            if option.run is not None and sizing.keeps(option) is keeps
+        ]
+        priced = [(name, run) for name, run in own if run.usd is not None and run.usd_interval]
+        days = [(run.days, *(end / 86400 for end in run.interval)) for _, run in priced]
+        usd = [(run.usd or 0.0, *(run.usd_interval or (0.0, 0.0))) for _, run in priced]
+        data.append(
+            {
+                "type": "scatter", "mode": "markers+text",
+                "name": "keeps date and budget" if keeps else "does not",
+                "text": [plain(name) for name, _ in priced], "textposition": "top center",
+                "x": [at for at, *_ in days], "y": [at for at, *_ in usd],
+                "error_x": spread(days), "error_y": spread(usd),
+                "marker": {
+                    "color": colours.PARTS["optimizer" if keeps else "bubble"], "size": 11
+                },
+                "hovertemplate": "%{text}: %{x:.1f} days, $%{y:,.0f}<extra></extra>",
+            }
+        )  # fmt: skip
+    shapes = [vertical(sizing.days)] if sizing.days is not None else []
+    if sizing.budget is not None:
+        line = {"x0": 0, "x1": 1, "xref": "paper", "y0": sizing.budget, "y1": sizing.budget}
+        shapes.append({**vertical(0.0), **line, "yref": "y"})
+    layout = {
+        "height": 420,
+        "margin": {"l": 8, "r": 16, "t": 8, "b": 8},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "xaxis": {"title": {"text": "days"}, "automargin": True},
+        "yaxis": {"title": {"text": "dollars"}, "automargin": True, "tickformat": "$,.3~s"},
+        "shapes": shapes,
+    }
+    return {"data": data, "layout": layout}
+
+
+def spread(values: Sequence[tuple[float, ...]]) -> dict[str, Any]:
+    """Error bars of value, low and high."""
+    return {
+        "type": "data", "symmetric": False, "thickness": 1.2, "color": colours.GROUND,
+        "array": [high - at for at, _, high in values],
+        "arrayminus": [at - low for at, low, _ in values],
+    }  # fmt: skip

@@ -192,6 +192,7 @@ class Page:
             body.append(f'<section id="notes"><h2>Notes</h2><ul>{items}</ul></section>')
         body.append(self._foot())
         data = {"charts": self.charts, "files": self.files, **self.data}
+        library = _library() if self.charts or self.scripts else ""  # what draws, where any does
         scripts = "\n".join(asset(name) for name in ("page.js", *self.scripts))
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -201,7 +202,7 @@ class Page:
             f"<body>\n<main>\n{chr(10).join(body)}\n</main>\n"
             f'<script type="application/json" id="data">{script_json(data)}</script>\n'
             f"<script>\n{scripts}</script>\n"
-            f'<script type="text/plain" id="library">{_library()}</script>\n'
+            f'<script type="text/plain" id="library">{library}</script>\n'
             "<script>plancast.start();</script>\n</body>\n</html>\n"
         )
 

@@ -6,24 +6,31 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plancast.question import PlanQuestion
-from plancast.report.page.frame import Part, Raw, Table
+from plancast.report.page.frame import Chart, Part, Raw, Table
+from plancast.report.page.links import link_figures
 from plancast.report.page.traffic import ClassTraffic, Rates, rates, strides_of, traffic
 from plancast.textual import html, percent
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
+    from plancast.report.page.slices import Lane
 
 _MOST_HOSTS = 8
 _MOST_GPUS = 16  # of a host that are drawn
 _MOST_ROWS = 24
+_MOST_CLASSES = 12
+_OVER_TIME = (
+    "When messages run is as simulated, with what they wait for and share; bytes are those of "
+    "rings, as above. Above 100 %: the software sends less than a ring does."
+)
 _LEAST = 1e6  # bytes of a kind that a table has a row for
 _WIDTH = 330
 _STEPS = ("#6fb38a", "#c9c04f", "#f2a541", "#e07a5f", "#c75146")  # up to 20, 40, ... %
 _CLASSES = ("#5aa9e6", "#f2c14e", "#7fb98f", "#d65f8f", "#a07cc5", "#57a5b5", "#e07a5f", "#9c8f7a")
 
 
-def machine_parts(forecast: Forecast) -> list[Part]:
-    """The picture and the traffic by kind; nothing where the plan's traffic is not known."""
+def machine_parts(forecast: Forecast, lanes: Sequence[Lane] = ()) -> list[Part]:
+    """The picture, links over time and the traffic by kind; nothing where it is not known."""
     question = forecast._question
     if not isinstance(question, PlanQuestion):
         return []
@@ -57,7 +64,11 @@ def machine_parts(forecast: Forecast) -> list[Part]:
         "rate could carry in that time, one direction. Trees and switches that reduce send less. "
         f"GPUs: {names}.</p>"
     )
-    return [Raw(f'{note}<div class="hosts">{"".join(pictures)}</div>{words}'), _table(found)]
+    parts: list[Part] = [Raw(f'{note}<div class="hosts">{"".join(pictures)}</div>{words}')]
+    figures = link_figures(lanes, found, speed, _MOST_CLASSES)
+    if figures:
+        parts.append(Chart("Links of a GPU over the step", figures, _OVER_TIME))
+    return [*parts, _table(found)]
 
 
 def _axes(forecast: Forecast, found: Sequence[ClassTraffic]) -> dict[str, int]:

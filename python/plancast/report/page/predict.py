@@ -80,7 +80,9 @@ def forecast_page(forecast: Forecast, command: str = "") -> Page:
         page.sections.insert(1, Section("The pipeline over time", [Words(text)], "pipeline"))
     if detailed is not None:
         page.sections += [
-            Section("The machine", parts, "machine") for parts in [machine_parts(forecast)] if parts
+            Section("The machine", parts, "machine")
+            for parts in [machine_parts(forecast, found)]
+            if parts
         ]
     kernels = kernel_parts(forecast)
     if kernels:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from plancast import _core
@@ -35,11 +35,15 @@ class Traffic:
 
 @dataclass(frozen=True)
 class ClassTraffic:
-    """All communication of one device class, and where its devices are."""
+    """All communication of one device class, and where its devices are.
+
+    `kinds_sent`: bytes inside and over the network by stream, purpose and name of the tasks.
+    """
 
     device_class: str
     where: Mapping[str, int]
     kinds: tuple[Traffic, ...]
+    kinds_sent: Mapping[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
 
     @property
     def inside(self) -> float:
@@ -99,6 +103,7 @@ def _of_program(program: Mapping[str, Any], blocks: Sequence[Any], domain: int) 
     strides = strides_of(program["axes"])
     base = program["shift"] + sum(strides[a] * at for a, at in program["where"].items())
     sums: dict[tuple[str, tuple[str, ...]], list[float]] = {}
+    named: dict[tuple[str, str, str], tuple[float, float]] = {}
     for block, repeats in runs.items():
         for task in blocks[block]["tasks"]:
             kind, axes = task["collective"], tuple(task["axes"])
@@ -110,13 +115,17 @@ def _of_program(program: Mapping[str, Any], blocks: Sequence[Any], domain: int) 
             found[0] += repeats
             found[1] += repeats * total * inside
             found[2] += repeats * total * (1 - inside)
+            name = (task["stream"], task["purpose"], task["label"])
+            near, far = named.get(name, (0.0, 0.0))
+            sent = repeats * total
+            named[name] = (near + sent * inside, far + sent * (1 - inside))
     kinds = [
         Traffic(kind, axes, int(count), inside, network)
         for (kind, axes), (count, inside, network) in sums.items()
         if inside + network > 0
     ]
     kinds.sort(key=lambda one: -(one.inside + one.network))
-    return ClassTraffic(program["name"], program["where"], tuple(kinds))
+    return ClassTraffic(program["name"], program["where"], tuple(kinds), named)
 
 
 def strides_of(axes: Mapping[str, int]) -> dict[str, int]:
