@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 import plancast as pc
 import pytest
+from rich.console import Console
 
 MODEL = pc.Model.from_config(
     name="small", layers=6, hidden=2048, heads=16, ffn=8192, vocab=32000, seq=2048
@@ -53,6 +56,19 @@ def test_several_types_are_ranked_together() -> None:
     first = both[0]
     again = pc.predict(MODEL, H100, first.strategy, batch=32, dtype=first.dtype)
     assert again.iteration_time == first.iteration_time
+
+
+def test_a_table_of_several_types_says_whose_each_plan_is() -> None:
+    def table(space: str) -> str:
+        ranking = pc.rank(MODEL, H100, batch=32, space=f"tp=1,pp=1,mb=1,zero=0,{space}")
+        console = Console(width=200, file=io.StringIO(), record=True)
+        console.print(ranking)
+        return console.export_text()
+
+    assert "type bf16" in table("dtype=bf16").splitlines()[1]
+    both = table("recompute=none,dtype=bf16|fp8")
+    assert "type" not in both.splitlines()[1]
+    assert {"bf16", "fp8"} <= set(both.split())
 
 
 def test_types_that_a_gpu_has_no_units_for_are_left_out() -> None:

@@ -30,9 +30,14 @@ def ranking_tables(ranking: Ranking, *, top: int, learned: Learned | None = None
         first = plans[0]
         heading = Text(first.model, style="bold")
         heading.append(f" on {place(first)}", style="")
-        chances = {tie.strategy: tie.probability for tie in ranking.ties}
+        # Of several types, plans may say the same.
+        by_time = sorted(ranking, key=lambda plan: plan.iteration_time)
+        chances = {id(by_time[tie.position]): tie.probability for tie in ranking.ties}
         table = _plans_table(plans, chances if len(chances) > 1 else {})
-        parts += [heading, Text(said(setting(first)), style="dim"), table]
+        facts = setting(first)
+        if len({plan.dtype for plan in plans}) > 1:
+            del facts["type"]
+        parts += [heading, Text(said(facts), style="dim"), table]
         parts += [*_ties(ranking), *remarks(plans, _numbers)]
         if learned is not None and len(plans) > 1:
             parts.append(WrappedText(_teaches(learned, plans), style="dim"))
@@ -103,10 +108,13 @@ def _ties(ranking: Ranking) -> list[RenderableType]:
     return [Text(f"{text}#{simplest.position + 1}", style="dim")]
 
 
-def _plans_table(plans: Sequence[Forecast], chances: Mapping[str, float]) -> FittedTable:
+def _plans_table(plans: Sequence[Forecast], chances: Mapping[int, float]) -> FittedTable:
     table = FittedTable()
     table.numbers("#", style="dim")
     table.words("strategy", least=28, style="cyan")
+    several = len({plan.dtype for plan in plans}) > 1
+    if several:
+        table.words("type")
     rate = "samples/s/GPU" if plans[0].unit == "samples" else "tok/s/GPU"
     table.numbers("iteration")
     for column, leaves in (("90 %", 5), ("vs best", 6), (rate, 4), ("MFU", 3)):
@@ -123,12 +131,13 @@ def _plans_table(plans: Sequence[Forecast], chances: Mapping[str, float]) -> Fit
         table.row(
             str(position),
             plan.strategy,
+            *([plan.dtype] if several else []),
             duration(total),
             "−{0[0]:.0%} +{0[1]:.0%}".format([abs(bound / total - 1) for bound in plan.interval]),
             "" if position == 1 else f"+{percent(total / best - 1)}",
             count(plan.units_per_s_per_gpu),
             percent(plan.mfu),
-            *([_chance(chances.get(plan.strategy))] if chances else []),
+            *([_chance(chances.get(id(plan)))] if chances else []),
             gib(plan.peak_memory),
             percent(shares["bubble"] / total),
             percent(exposed / total),
