@@ -88,15 +88,18 @@ def run(line: tuple[str, ...], folder: Path, before: Callable[[], object] = lamb
             os.close(read)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             os.dup2(write, 2)
-            # New streams: those of before know of the files that they went to.
-            sys.stdout = os.fdopen(1, "w", closefd=False)
-            sys.stderr = os.fdopen(2, "w", closefd=False)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             os.chdir(folder)
             before()
+            # New streams: those of before know of the files that they went to.
+            sys.stdout = os.fdopen(1, "w", closefd=False)
+            sys.stderr = os.fdopen(2, "w", closefd=False)
             code = plancast(list(line))
+        except KeyboardInterrupt:  # before the command, or behind it
+            code = 130
         except BaseException:
             traceback.print_exc()
+            sys.stderr.flush()
         finally:
             os._exit(code)
     os.close(write)
