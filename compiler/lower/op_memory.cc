@@ -116,10 +116,13 @@ bool Drops(const OpMemory* memory, const PlanStep& step, size_t input) {
 }  // namespace
 
 bool KeepsMore(const ModelGraph& graph, const SoftwareProfile& profile) {
-  const auto keeps = [&profile](const OpNode& op) {
+  // What shares an input's memory is a buffer like any other.
+  const auto apart = [](const ExtraTensor& extra) { return !extra.shared; };
+  const auto keeps = [&](const OpNode& op) {
     const OpMemory* const memory = MemoryOf(profile, op);
-    return memory != nullptr && (!memory->saved.empty() || !memory->backward.empty() ||
-                                 !memory->not_saved.empty() || !memory->pinned_inputs.empty());
+    return memory != nullptr && (std::any_of(memory->saved.begin(), memory->saved.end(), apart) ||
+                                 !memory->backward.empty() || !memory->not_saved.empty() ||
+                                 !memory->pinned_inputs.empty());
   };
   return std::any_of(graph.bodies.begin(), graph.bodies.end(), [&](const Body& body) {
     return std::any_of(body.ops.begin(), body.ops.end(), keeps);

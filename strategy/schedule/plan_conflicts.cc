@@ -95,9 +95,10 @@ const std::vector<Row>& Table() {
 
 // What `op_memory` says of an op that matters from pass to pass; empty: of none.
 std::string OpThatKeeps(const SoftwareProfile& profile) {
+  const auto apart = [](const auto& extra) { return !extra.shared; };
   for (const auto& [op, memory] : profile.tensors.op_memory) {
-    if (!memory.saved.empty() || !memory.backward.empty() || !memory.not_saved.empty() ||
-        !memory.pinned_inputs.empty()) {
+    if (std::any_of(memory.saved.begin(), memory.saved.end(), apart) || !memory.backward.empty() ||
+        !memory.not_saved.empty() || !memory.pinned_inputs.empty()) {
       return op;
     }
   }
