@@ -33,7 +33,7 @@ def drawn(figure: dict[str, Any], title: str) -> Any:
     }
     layout["height"] = max(_LOWEST, layout.get("height", 0) + _TITLE)
     layout["legend"] = {"traceorder": "normal"}  # at the side, where the title is above
-    layout["margin"] = {"l": 20, "r": 20, "t": _TITLE + 40, "b": 50}
+    layout["margin"] = {"l": 20, "r": 20, "t": _TITLE, "b": 50}
     layout["title"] = {
         "text": plain(title),
         "x": 0,

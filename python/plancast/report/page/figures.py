@@ -180,7 +180,7 @@ def memory_course(timeline: MemoryTimeline) -> Figure:
             "x": [x[timeline.peak]], "y": [highest / GIB], "text": [f"peak {gib(highest, 2)}"],
             "textposition": "top right" if at[timeline.peak] < end / 2 else "top left",
             "textfont": {"color": colours.BAD},
-            "marker": {"color": colours.BAD, "size": 8}, "hoverinfo": "skip",
+            "marker": {"color": colours.BAD, "size": 8}, "hoverinfo": "skip", "cliponaxis": False,
         }
     )  # fmt: skip
     layout: dict[str, Any] = {
