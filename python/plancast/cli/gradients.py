@@ -153,10 +153,14 @@ def _advise(options: argparse.Namespace, model: Any, machine: Any, job: dict[str
     """--advice."""
     from plancast.errors import InputError
     from plancast.gradient_traffic.advice import gradient_advice
+    from plancast.report.page.text import text_page
 
     if options.against or options.svg or options.tune:
         raise InputError("--advice stands alone; leave --against, --svg and --tune out.")
     found = gradient_advice(model, machine, options.strategy, **job)
     title = f"{model.name}: what advice on gradients is worth"
-    answers.answer(options, title, found, found.to_dict)
+    told = found.to_dict()
+    answers.answer_page(
+        options, lambda command: text_page(title, found, told, command), found, lambda: told
+    )
     return 0
