@@ -177,7 +177,7 @@ class Ours:
         found = self._of_parameters()
         for letter, name in (("F", "forward"), ("B", "backward")):
             for at, where, task in self._run(letter):
-                if not task.collective or task.stream != "model_comm":
+                if not task.collective or task.stream not in ("model_comm", "expert_comm"):
                     continue
                 label = task.label.partition(" ")[2]
                 phase = "recompute" if label.endswith("'") else name
