@@ -115,7 +115,8 @@ def test_advice_is_answered_for_a_machine(model):
     assert [row["cards"] for row in told["cards"]] == [2, 4, 8]
 
 
-def test_the_command_that_advises(capsys):
+def test_the_command_that_advises(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     line = ["gradients", "-m", "resnet50", "-c", "l40s-host-bridge:1", "-s", "mb=32"]
     line += ["--dtype", "fp16", "--advice"]
     assert main(line) == 0
@@ -132,7 +133,13 @@ def test_what_shows_on_one_link_is_the_last_bucket(model, bus):
     shares = []
     for cards in CARDS:
         found = pc.gradients(
-            model, switched(cards), "mb=32", dtype="fp16", bus_gb_per_s=bus, call_us=0
+            model,
+            switched(cards),
+            "mb=32",
+            dtype="fp16",
+            bus_gb_per_s=bus,
+            call_us=0,
+            bucket_view=True,
         )
         last = max((s for s in found.spans() if s.what == "reduce"), key=lambda span: span.end_s)
         share = last.end_s - last.start_s
