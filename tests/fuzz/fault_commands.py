@@ -19,7 +19,7 @@ jobs:
 _PLAN = ["-m", "small.yaml", "-c", "machine.yaml", "-s", "mb=1", "--batch", "16"]
 _SPACE = ["--space", "tp=1|2,pp=1|2,vpp=1,mb=1|2,recompute=none|full,zero=0,sp=0,ep=1,cp=1"]
 # What says how long the answer took.
-_TOOK = re.compile(rb'"(simulate_s|seconds)": ?[0-9.e+-]+|\b[0-9.]+ (s|ms|us) (to|for)\b')
+_TOOK = re.compile(rb'\\?"(simulate_s|seconds)\\?": ?[0-9.e+-]+|\b[0-9.]+ (s|ms|us) (to|for)\b')
 
 
 @dataclass(frozen=True)

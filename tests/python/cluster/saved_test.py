@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 
 import plancast as pc
 import pytest
@@ -16,7 +15,22 @@ from plancast.cli.main import main
 
 MACHINE = "preset: dgx-a100-80g\nname: two pods\nhosts: 24\nhosts_per_pod: 6\noversubscription: 8\n"
 OPTIONS = ("--sharing", "strict", "--paths", "intensity", "--uplinks", "4", "--json")
-RUN = "import sys; from plancast.cli.main import main; sys.exit(main(sys.argv[1:]))"
+# Ends like a power cut when it has saved so often: not by the clock, so at any speed.
+RUN = """
+import os, signal, sys
+from plancast.cli.main import main
+from plancast.clusters.saved import Saved
+
+left, save = int(os.environ["SAVES"]), Saved.save
+def save_and_end(self, state):
+    global left
+    save(self, state)
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+Saved.save = save_and_end
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 @pytest.fixture
@@ -36,40 +50,26 @@ def files(tmp_path):
     return str(jobs), str(machine), tmp_path / "state"
 
 
-def started(jobs, machine, state, out):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+def ended(jobs, machine, state, out, saves=0):
+    """The exit code of a run that is killed behind `saves` savings; 0: of none."""
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path), "SAVES": str(saves)}
     line = [sys.executable, "-c", RUN, "cluster", jobs, "-c", machine, *OPTIONS]
-    line += ["--checkpoint", str(state), "--checkpoint-every", "0.02"]
-    return subprocess.Popen(line, stdout=out, env=environment, stderr=subprocess.DEVNULL)
+    line += ["--checkpoint", str(state), "--checkpoint-every", "0"]
+    with out.open("w") as stream:
+        return subprocess.run(
+            line, stdout=stream, env={**os.environ, **paths}, stderr=subprocess.DEVNULL
+        ).returncode
 
 
 def test_killed_again_and_again_it_gives_the_same_outcome(files, tmp_path, capsys):
     jobs, machine, state = files
     assert main(["cluster", jobs, "-c", machine, *OPTIONS]) == 0
     whole = json.loads(capsys.readouterr().out)
-    draw = random.Random(11)
     out = tmp_path / "out.json"
-    kills = 0
-    while kills < 3:
-        with out.open("w") as stream:
-            process = started(jobs, machine, state, stream)
-            before = state.stat().st_mtime_ns if state.exists() else 0
-            # Until it has written at least once more, and a little further.
-            while process.poll() is None and (
-                not state.exists() or state.stat().st_mtime_ns == before
-            ):
-                time.sleep(0.01)
-            time.sleep(draw.uniform(0, 0.3))
-            if process.poll() is not None:
-                break
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
-    assert kills > 0
-    if process.returncode != 0:
+    for saves in (1, 4, 2):
+        assert ended(jobs, machine, state, out, saves) == -signal.SIGKILL
         assert state.exists()
-        with out.open("w") as stream:
-            assert started(jobs, machine, state, stream).wait() == 0
+    assert ended(jobs, machine, state, out) == 0
     assert json.loads(out.read_text()) == whole
     assert not state.exists()  # it is over
 
