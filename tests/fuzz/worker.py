@@ -19,7 +19,7 @@ from pathlib import Path
 
 CPU_SECONDS = 30
 MEMORY_BYTES = 6 << 30  # of address space, some 1 GiB of which are libraries
-READER_SECONDS = 1.0
+READER_SECONDS = 1.0 * float(os.environ.get("READER_SLACK", "1"))
 READER_BYTES = 256 << 20  # beside what the process has
 _ANEW = 1000  # cases after which that is looked up again
 

@@ -17,6 +17,7 @@ _DRAWN = 4096
 _SEED = 20261124
 _MOST_TOKENS = 100_000_000
 _MOST = 100_000
+_MOST_BYTES = 4 << 20  # a length has nine digits at most
 _UNITS = {"k": 1024, "m": 1024**2}
 _FORMS = (
     "`2K` (all alike), `512,2K,8K`, a file with one length a line, `exponential:MEAN[:MAX]` or "
@@ -66,7 +67,7 @@ def _of_text(text: str, what: str) -> list[int]:
     if name in ("exponential", "lognormal"):
         return _drawn(name, [_number(part, what) for part in parts], what)
     if os.path.exists(text):
-        lines = files.read_text(text).split()
+        lines = files.read_text(text, most=_MOST_BYTES).split()
         return [_tokens(line, f"{what} in `{text}`") for line in lines]
     return [_tokens(part, what) for part in text.split(",")]
 
