@@ -52,6 +52,18 @@ TEST(MeanFootprint, LeavesOutCollectivesThatTheNextKernelWaitsFor) {
                    FootprintInside(TwoHosts()).memory_bytes_per_s);
 }
 
+TEST(MeanFootprint, LeavesOutWhatCopyEnginesSend) {
+  GraphBuilder b({{"dp", 2}, {"tp", 2}});
+  b.Block("B").Kernel(1.0);
+  b.Comm(CollectiveKind::kPermute, 1'000'000, {1}, {0}, Purpose::kTp, StreamKind::kGradComm);
+  b.Kernel(1.0, {0});
+  b.Program("all").Run("B");
+  ExecutionGraph graph = b.Build();
+  EXPECT_GT(MeanOf(graph).sm_fraction, 0);
+  for (CommSpec& comm : graph.comms) comm.policy = "copy";
+  EXPECT_EQ(MeanOf(graph).sm_fraction, 0);
+}
+
 TEST(MeanFootprint, WeighsCollectivesByTime) {
   GraphBuilder b({{"dp", 2}, {"tp", 2}});
   b.Block("B").Kernel(1.0).Comm(kAllReduce, 1'000'000'000, {1}, {0}).Kernel(1.0, {0});
