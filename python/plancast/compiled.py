@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Task:
     """A kernel or a communication of one device.
 
-    `stream` is the queue it is issued on (`compute`, `model_comm`, `expert_comm`, `grad_comm`, ...),
+    `stream` is the queue it is issued on (`compute`, `model_comm`, `expert_comm`, ...),
     `purpose` what it is for (`forward`, `recompute`, `tp`, ...). A kernel says what runs
     (`gemm fp32 256x384x256 forward`). A communication has a `collective`, its bytes as
     nccl-tests counts them (all_gather: what comes out, reduce_scatter: what goes in,
