@@ -33,11 +33,6 @@ absl::Status Check(const Interference& entry) {
     return absl::InvalidArgumentError(absl::StrCat("a collective reaches ", fraction,
                                                    " of a link; it has to be between 0 and 1."));
   }
-  if (!(entry.full_product >= 1 && entry.full_product <= 2)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a product takes ", entry.full_product,
-                     " times as long beside a collective; it has to be between 1 and 2."));
-  }
   return absl::OkStatus();
 }
 
@@ -84,7 +79,6 @@ absl::StatusOr<InterferenceTable> InterferenceTable::Parse(absl::string_view tex
     entry.memory_per_byte_network = in.memory_per_byte_network();
     entry.link_fraction_inside = in.link_fraction_inside();
     entry.link_fraction_network = in.link_fraction_network();
-    if (in.has_full_product()) entry.full_product = in.full_product();
     entry.source = in.source();
     const std::string name = entry.gpus.empty() ? "all others" : entry.gpus[0];
     RETURN_IF_ERROR(Check(entry)) << what << ": " << name;
@@ -157,12 +151,9 @@ double MemoryBoundness(const DeviceType& device, const KernelCost& kernel) {
   return std::min(kernel.hbm_bytes / kernel.seconds_alone / sustained, 1.0);
 }
 
-double KernelSlowdown(const DeviceType& device, KernelFamily family, const KernelCost& kernel,
-                      const CollectiveFootprint& collective, const InterferenceTable& table) {
-  double crowding = std::max(kernel.sm_fraction / (1 - collective.sm_fraction), 1.0);
-  if (crowding > 1 && family == KernelFamily::kGemm) {
-    crowding = std::max(crowding, table.Of(device).full_product);
-  }
+double KernelSlowdown(const DeviceType& device, const KernelCost& kernel,
+                      const CollectiveFootprint& collective) {
+  const double crowding = std::max(kernel.sm_fraction / (1 - collective.sm_fraction), 1.0);
   const double computing = 1 - MemoryBoundness(device, kernel);
   return std::max(1 + computing * (crowding - 1), MemoryDemand(device, kernel, collective));
 }

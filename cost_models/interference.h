@@ -9,7 +9,6 @@
 #include "absl/strings/string_view.h"
 #include "cluster/machine.h"
 #include "cost_models/kernel_cost.h"
-#include "graph/kernel_spec.h"
 
 namespace plancast {
 
@@ -26,7 +25,6 @@ struct Interference {
   int sms_inside = 0, sms_per_interface = 0, most_sms_network = 0;
   double memory_per_byte_inside = 0, memory_per_byte_network = 0;
   double link_fraction_inside = 1, link_fraction_network = 1;
-  double full_product = 1;
   std::string source;
 };
 
@@ -61,12 +59,10 @@ double MemoryBoundness(const DeviceType& device, const KernelCost& kernel);
 
 // Time of a kernel alongside a collective over its time alone, at least 1. Of what
 // is bound by computing, the share on SMs that the collective holds waits for
-// the others (of a product more, where its library gives every block a fixed share of the
-// tiles: Interference::full_product); what is bound by memory waits where both together ask
-// for more than memory sustains.
-double KernelSlowdown(const DeviceType& device, KernelFamily family, const KernelCost& kernel,
-                      const CollectiveFootprint& collective,
-                      const InterferenceTable& table = InterferenceTable::Shipped());
+// the others; what is bound by memory waits where both together ask for more
+// than memory sustains.
+double KernelSlowdown(const DeviceType& device, const KernelCost& kernel,
+                      const CollectiveFootprint& collective);
 
 // Time of a collective alongside a kernel over its time alone, at least 1. It keeps
 // its SMs, so it loses only where memory is short.

@@ -139,13 +139,12 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
   return CollectiveFootprint{sum.sm_fraction / seconds, sum.memory_bytes_per_s / seconds};
 }
 
-void PriceInterference(const ExecutionGraph& graph, const DeviceType& device,
-                       const CollectiveFootprint& footprint, KernelPrices& prices, int kind) {
+void PriceInterference(const DeviceType& device, const CollectiveFootprint& footprint,
+                       KernelPrices& prices, int kind) {
   prices.slowdown_q20.resize(kind * prices.num_kernels);
   for (size_t k = 0; k < prices.num_kernels; ++k) {
     const KernelCost& kernel = prices.Cost(kind, static_cast<int32_t>(k));
-    prices.slowdown_q20.push_back(
-        SlowdownQ20(KernelSlowdown(device, graph.kernels[k].family, kernel, footprint)));
+    prices.slowdown_q20.push_back(SlowdownQ20(KernelSlowdown(device, kernel, footprint)));
   }
 }
 
@@ -180,7 +179,7 @@ absl::StatusOr<std::vector<double>> PriceBothWays(const ExecutionGraph& graph, c
     if (!runtime.interference.has_value() || !runtime.comm_interference.has_value()) {
       ASSIGN_OR_RETURN(beside, MeanFootprint(graph, uses, machine, comms, s));
     }
-    if (!runtime.interference.has_value()) PriceInterference(graph, device, beside, prices, s);
+    if (!runtime.interference.has_value()) PriceInterference(device, beside, prices, s);
     if (runtime.comm_interference.has_value()) {
       slowdowns.push_back(1 + *runtime.comm_interference);
       continue;

@@ -28,37 +28,20 @@ KernelCost Bound(double share) {
 }
 
 TEST(Interference, AComputeBoundKernelLosesTheSmsThatTheCollectiveHolds) {
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), KernelFamily::kGemm, Bound(0), {24.0 / 108, 0}),
-                   108.0 / 84);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Bound(0), {24.0 / 108, 0}), 108.0 / 84);
   EXPECT_DOUBLE_EQ(CollectiveSlowdown(A100(), Bound(0), {24.0 / 108, 1e11}), 1);
 }
 
-TEST(Interference, AFullProductWithFixedSharesWaitsForASecondTurn) {
-  const DeviceType h100 = *CatalogueDevice("H100-SXM-80GB");
-  const CollectiveFootprint one_sm{1.0 / 132, 0}, none{0, 1e11};
-  const auto table = InterferenceTable::Parse("interference { full_product: 1.7 }", "table");
-  ASSERT_OK(table);
-  const auto slow = [&](KernelFamily family, const KernelCost& kernel,
-                        const CollectiveFootprint& beside) {
-    return KernelSlowdown(h100, family, kernel, beside, *table);
-  };
-  EXPECT_DOUBLE_EQ(slow(KernelFamily::kGemm, Kernel(1, 0), one_sm), 1.7);
-  // Neither other kernels, nor one that leaves SMs free, nor beside what holds none.
-  EXPECT_DOUBLE_EQ(slow(KernelFamily::kAttention, Kernel(1, 0), one_sm), 132.0 / 131);
-  EXPECT_DOUBLE_EQ(slow(KernelFamily::kGemm, Kernel(1, 0, 0.9), one_sm), 1);
-  EXPECT_DOUBLE_EQ(slow(KernelFamily::kGemm, Kernel(1, 0), none), 1);
-}
-
 TEST(Interference, AKernelThatLeavesSmsFreeLosesNothing) {
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), KernelFamily::kGemm, Kernel(1, 0, 0.5), {0.25, 0}), 1);
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), KernelFamily::kGemm, Kernel(1, 0, 0.9), {0.25, 0}), 1.2);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Kernel(1, 0, 0.5), {0.25, 0}), 1);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Kernel(1, 0, 0.9), {0.25, 0}), 1.2);
 }
 
 TEST(Interference, BothLoseWhereMemoryIsShort) {
   const KernelCost kernel = Bound(1);
   const double sustained = kernel.hbm_bytes;
   const CollectiveFootprint collective{0.2, 0.3 * sustained};
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), KernelFamily::kGemm, kernel, collective), 1.3);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), kernel, collective), 1.3);
   EXPECT_DOUBLE_EQ(CollectiveSlowdown(A100(), kernel, collective), 1.3);
   // Together they fill it just.
   EXPECT_DOUBLE_EQ(CollectiveSlowdown(A100(), Bound(0.7), collective), 1);
@@ -66,14 +49,14 @@ TEST(Interference, BothLoseWhereMemoryIsShort) {
 
 TEST(Interference, LiesBetweenBoundByMemoryAndByComputing) {
   const CollectiveFootprint collective{0.2, 0};
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), KernelFamily::kGemm, Bound(0), collective), 1.25);
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), KernelFamily::kGemm, Bound(0.4), collective), 1.15);
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), KernelFamily::kGemm, Bound(1), collective), 1);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Bound(0), collective), 1.25);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Bound(0.4), collective), 1.15);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Bound(1), collective), 1);
 }
 
 TEST(Interference, NoCollectiveSlowsNothing) {
   for (double share : {0.0, 0.5, 1.0}) {
-    EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), KernelFamily::kGemm, Bound(share), {}), 1);
+    EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Bound(share), {}), 1);
     EXPECT_DOUBLE_EQ(CollectiveSlowdown(A100(), Bound(share), {}), 1);
   }
 }

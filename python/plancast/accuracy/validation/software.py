@@ -53,11 +53,10 @@ def profile_for(
     if dispatcher in by_dispatcher:
         return by_dispatcher[dispatcher], f"for `{software}` with {dispatcher}"
     if dispatcher is None:
-        for recipes in entry.get("dispatched", []):
-            said = {"software": software, "model": model, "machine": machine}
-            if all(re.search(recipes.get(key, ""), value) for key, value in said.items()):
-                by = recipes["by"]
-                return by_dispatcher[by], f"for `{software}`, whose recipe has {by}"
+        recipe_of = _found(entry, "dispatched", software=software, model=model, machine=machine)
+        if recipe_of is not None:
+            by = recipe_of["by"]
+            return by_dispatcher[by], f"for `{software}`, whose recipe has {by}"
     profile = entry["profile"]
     if profile in _core.profile_names():
         return profile, f"for `{software}`"
@@ -104,11 +103,8 @@ def graphs_of(software: str, model: str, machine: str, dtype: str) -> str | None
     >>> graphs_of("Megatron-Bridge 26.02", "qwen3-30b-a3b", "gb300-nvl72:2", "mxfp8")
     'moe_router+moe_preprocess'
     """
-    for recipe in (_entry(software) or {}).get("graphs", []):
-        said = {"model": model, "machine": machine, "dtype": dtype}
-        if all(re.search(recipe.get(key, ""), value) for key, value in said.items()):
-            return str(recipe["parts"])
-    return None
+    recipe = _found(_entry(software) or {}, "graphs", model=model, machine=machine, dtype=dtype)
+    return None if recipe is None else str(recipe["parts"])
 
 
 def recompute_of(software: str, model: str) -> str | None:
@@ -179,6 +175,15 @@ def layout_of(software: str, layers: int, stages: int) -> str | None:
     counts[-1] -= 2
     runs = [(count, len([*same])) for count, same in groupby(counts)]
     return "+".join(f"{count}x{times}" if times > 1 else f"{count}" for count, times in runs)
+
+
+def _found(entry: dict[str, Any], key: str, **said: str) -> dict[str, Any] | None:
+    """The first recipe under `key` whose patterns are all found in what is said."""
+    recipes: list[dict[str, Any]] = entry.get(key, [])
+    for recipe in recipes:
+        if all(re.search(recipe.get(what, ""), value) for what, value in said.items()):
+            return recipe
+    return None
 
 
 def _of(software: str, key: str) -> str | None:
