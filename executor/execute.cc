@@ -44,7 +44,7 @@ absl::StatusOr<SimResult> Execute(const ExecutionGraph& graph, const Machine& ma
     RETURN_IF_ERROR(graph.Verify());
   }
   ASSIGN_OR_RETURN(const CommUses uses, FindCommUses(graph));
-  ASSIGN_OR_RETURN(KernelPrices prices, PriceKernels(graph, machine, costs));
+  ASSIGN_OR_RETURN(KernelPrices prices, PriceKernels(graph, machine, costs, runtime.gather_skew));
   prices.Scale(options.kernel_time);
   CommPricer comms(graph, machine, runtime);
   comms.Scale(options.comm_time);

@@ -42,6 +42,9 @@ struct RuntimeParams {
   // devices, 0.1 is 10 % longer; std::nullopt: what the GPU's data say of the
   // plan's kernels, on average over their time.
   std::optional<double> comm_interference = 0.0;
+  // What kernels take longer because their parameters were gathered from several hosts, all of
+  // which waited for the slowest: so much for each factor of e in their number.
+  double gather_skew = 0;
   // How communications share links. By priority, those of model parallelism go
   // before messages of the pipeline, and these before gradients.
   LinkSharing link_sharing = LinkSharing::kMaxMin;

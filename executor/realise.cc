@@ -50,6 +50,15 @@ void Shorten(double time, RealisedCollective& realised) {
   realised.work_bytes = scaled(realised.work_bytes);
 }
 
+// What a kernel takes longer because all hosts from which its parameters were gathered wait for the
+// slowest of them. With a unit gathered ahead, hosts drift apart until one waits; of random walks
+// behind such a barrier the front moves faster by the logarithm of their number.
+double SkewOfGather(const KernelSpec& kernel, const Machine& machine, double gather_skew) {
+  const auto devices = static_cast<double>(kernel.gathered_over);
+  const auto a_host = static_cast<double>(machine.section(0).spec().gpus_per_host);
+  return devices > a_host ? 1 + gather_skew * std::log(devices / a_host) : 1;
+}
+
 // Those that get from one another what `after` brings to a device.
 GroupPattern GroupAmongReceivers(const ExecutionGraph& graph, const CommSpec& after,
                                  int64_t device) {
@@ -128,14 +137,17 @@ void KernelPrices::Scale(absl::Span<const double> kernel_time) {
 }
 
 absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Machine& machine,
-                                          const KernelCostModel& costs) {
+                                          const KernelCostModel& costs, double gather_skew) {
   KernelPrices prices;
   prices.num_kernels = graph.kernels.size();
   prices.costs.reserve(graph.kernels.size() * machine.num_sections());
   const auto price = [&](const KernelSpec& kernel, int kind) -> absl::StatusOr<KernelCost> {
     const DeviceType& device = machine.section(kind).device();
     std::optional<KernelCost> cost = costs.Estimate(kernel, device);
-    if (cost.has_value()) return *std::move(cost);
+    if (cost.has_value()) {
+      cost->seconds_alone *= SkewOfGather(kernel, machine, gather_skew);
+      return *std::move(cost);
+    }
     return absl::NotFoundError(absl::StrCat("no cost model prices `", kernel.DebugString(),
                                             "` on `", device.name,
                                             "`. Add a roofline to the end of the chain."));

@@ -62,9 +62,9 @@ struct KernelPrices {
   void Scale(absl::Span<const double> kernel_time);
 };
 
-// Errors: a kernel that no cost model answers for.
+// `gather_skew`: RuntimeParams. Errors: a kernel that no cost model answers for.
 absl::StatusOr<KernelPrices> PriceKernels(const ExecutionGraph& graph, const Machine& machine,
-                                          const KernelCostModel& costs);
+                                          const KernelCostModel& costs, double gather_skew = 0);
 
 // A kReshard among the devices of `group`: of its ways the one that takes least alone. `placed`:
 // the machine's devices on which the plan's are; null: those of the same numbers.

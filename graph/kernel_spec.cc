@@ -14,7 +14,7 @@ bool operator==(const KernelSpec& a, const KernelSpec& b) {
                     s.quantized_operand, s.window, s.stride, s.channels_last, s.heads, s.kv_heads,
                     s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal, s.backward, s.flops,
                     s.read_bytes, s.write_bytes, s.random_numbers, s.reread_bytes, s.row_bytes,
-                    s.launches, s.calls, s.routed, s.library);
+                    s.launches, s.calls, s.routed, s.gathered_over, s.library);
   };
   return key(a) == key(b);
 }

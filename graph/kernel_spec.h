@@ -55,6 +55,9 @@ struct KernelSpec {
   int calls = 0;
   // Its rows are those of the mean load; devices have more or fewer (Skew).
   bool routed = false;
+  // Ranks that its parameters are gathered from while it waits (zero=3): all of them wait for the
+  // slowest (RuntimeParams::gather_skew).
+  int64_t gathered_over = 1;
   // kAttention: whose kernel (cost_models/attention_kernels.h); empty: the device's best.
   std::string library;
 
@@ -65,7 +68,8 @@ struct KernelSpec {
                       s.accumulate_fp32, s.quantized_operand, s.window, s.stride, s.channels_last,
                       s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal,
                       s.backward, s.flops, s.read_bytes, s.write_bytes, s.random_numbers,
-                      s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed, s.library);
+                      s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed, s.gathered_over,
+                      s.library);
   }
   std::string DebugString() const;  // `gemm bf16 2048x12288x6144 wgrad`
 };

@@ -116,8 +116,14 @@ struct SoftwareProfile {
     bool keeps_last_unit = false;  // what follows the last list stays gathered for its backward
     // With pipelines, where the strategy says nothing.
     bool pipelines_reshard = true, pipelines_sync_each = true;
+    // Each parameter of more elements than `lists_above` is gathered and reduced by itself, through
+    // lists of ranks' parts, each of which takes the host `list_part_s`.
+    bool lists = false;
+    int64_t lists_above = 0;
+    double list_part_s = 0;
     PLANCAST_KEY_FIELDS(DataParallel, overlap, bucket_bytes, shard_cut, sharded_master, root_unit,
-                        keeps_last_unit, pipelines_reshard, pipelines_sync_each)
+                        keeps_last_unit, pipelines_reshard, pipelines_sync_each, lists, lists_above,
+                        list_part_s)
   };
 
   // Transfers between pipeline stages.
@@ -162,6 +168,7 @@ struct SoftwareProfile {
     double comm_scale = 1.0;
     std::optional<double> interference, comm_interference;  // absent: by the GPU's data
     LinkSharing link_sharing = LinkSharing::kMaxMin;
+    double gather_skew = 0;
   };
 
   std::string name;

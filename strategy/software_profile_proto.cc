@@ -66,6 +66,10 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
         Figure{"iteration_s", p.iteration_s(), 0, 100},
         Figure{"comm_scale", p.comm_scale(), 0.1, 10},
         Figure{"interference", p.interference(), 0, 1},
+        Figure{"gather_skew", p.gather_skew(), 0, 1},
+        Figure{"list_collectives.above_elements",
+               static_cast<double>(p.list_collectives().above_elements()), 0, 1e15},
+        Figure{"list_collectives.part_s", p.list_collectives().part_s(), 0, 0.01},
         Figure{"comm_interference", p.comm_interference(), 0, 1},
         Figure{"allocator.fragmentation", p.allocator().fragmentation(), 0, 1},
         Figure{"communicators.channels", static_cast<double>(p.communicators().channels()), 0, 64},
@@ -413,6 +417,10 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.data_parallel.pipelines_sync_each =
       !p.has_pipelines_sync_each() || p.pipelines_sync_each();
 
+  profile.data_parallel.lists = p.has_list_collectives();
+  profile.data_parallel.lists_above = p.list_collectives().above_elements();
+  profile.data_parallel.list_part_s = p.list_collectives().part_s();
+
   profile.host.launch_s = p.launch_s();
   profile.host.host_sync_s = p.host_sync_s();
   profile.host.cuda_graphs = p.cuda_graphs();
@@ -421,6 +429,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.contention.comm_scale = p.comm_scale();
   if (p.has_interference()) profile.contention.interference = p.interference();
   if (p.has_comm_interference()) profile.contention.comm_interference = p.comm_interference();
+  profile.contention.gather_skew = p.gather_skew();
   profile.lineage = p.lineage();
   profile.from_documentation = p.from_documentation();
   if (!p.link_sharing().empty()) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/lower/kernels/lower_kernel.h"
 #include "compiler/lower/kernels/sum_fusion.h"
+#include "compiler/sharding/list_collectives.h"
 #include "compiler/sharding/synchronise.h"
 
 namespace plancast {
@@ -43,6 +44,12 @@ class ShardTasks {
     for (const ShardUnit::Part& part : unit.parts) {
       const std::vector<int>& axes = secondary ? part.axes.secondary : part.axes.shard;
       if (axes.empty() || part.padded == 0) continue;
+      if (part.lists.has_value()) {
+        const int before = out_.size();
+        const int last = ListCollectives(style_, unit, part, purpose_, &out_).Gather(axes, deps);
+        if (out_.size() > before) ready = last;
+        continue;
+      }
       CommSpec comm;
       comm.kind = secondary ? CollectiveKind::kAllGather : part.axes.gathers();
       comm.axes = axes;
@@ -181,7 +188,9 @@ class ShardTasks {
 
   int Sum(const ShardUnit& unit, const ShardUnit::Part& part, int after) {
     int ready = after;
-    if (!part.axes.summed.empty()) {
+    if (!part.axes.summed.empty() && part.lists.has_value()) {
+      ready = ListCollectives(style_, unit, part, purpose_, &out_).Reduce(after);
+    } else if (!part.axes.summed.empty()) {
       CommSpec comm;
       comm.kind = part.axes.sums();
       comm.axes = part.axes.summed;
@@ -208,6 +217,14 @@ class ShardTasks {
   std::vector<std::pair<std::string, uint16_t>> tensors_;  // made so far
 };
 
+// Ranks that meet where compute waits for its parameters. Where each of those that they come from
+// computes in step with others, all of these.
+int64_t GatheredOver(const ShardedStep& step, const ShardStyle& style) {
+  if (step.own == nullptr) return 1;
+  const int64_t ranks = step.own->gathered_over(style.secondary && step.backward);
+  return ranks > 1 ? ranks * style.in_step : 1;
+}
+
 class Sharder {
  public:
   Sharder(const BlockTemplate& in, const ShardedStep& step, const ShardStyle& style)
@@ -219,6 +236,7 @@ class Sharder {
         waits_for_reduction_(step.backward && style.cut == ShardCut::kRows),
         out_(in.block.name, in.block.num_in_ports + step.ports + (waits_for_reduction_ ? 1 : 0)),
         tasks_(style, step.backward ? Purpose::kBackward : Purpose::kForward, &out_),
+        gathered_over_(GatheredOver(step, style)),
         new_of_(block_.size(), BlockBuilder::kNone),
         event_of_(block_.size(), 0) {}
 
@@ -323,6 +341,7 @@ class Sharder {
       if (step_.backward && !step_.accumulates && !MakesWhole(t) && !IsFurther(t)) {
         MakeAnew(in_.sum_read_bytes, &kernel);
       }
+      kernel.gathered_over = gathered_over_;
       new_of_[t] = out_.AddKernel(kernel, block_.purpose[t], block_.label[t], deps);
     }
     if ((block_.flags[t] & Block::kHostSync) != 0) out_.MarkHostSync(new_of_[t]);
@@ -360,6 +379,8 @@ class Sharder {
       return;
     }
     const int last = std::max(last_, 0);
+    // The device is waited for before parameters are gathered.
+    if (step_.own != nullptr && step_.own->by_lists()) out_.MarkHostSync(last);
     if (step_.own != nullptr && tasks_.CopiesOut() && !step_.backward) GiveUpBuffer(last);
     if (step_.frees != nullptr) {
       const int64_t gathered = tasks_.GatheredBytes(*step_.frees);
@@ -429,11 +450,12 @@ class Sharder {
   const bool waits_for_reduction_;
   BlockBuilder out_;
   ShardTasks tasks_;
-  std::vector<int> new_of_;    // per old task
-  std::vector<int> event_of_;  // and where its memory events belong
-  std::vector<int> waits_;     // what first tasks wait for
-  int head_ = 0;               // tasks before are not the body's own
-  int last_ = -1;              // of the body's own tasks
+  const int64_t gathered_over_;  // KernelSpec, of its kernels
+  std::vector<int> new_of_;      // per old task
+  std::vector<int> event_of_;    // and where its memory events belong
+  std::vector<int> waits_;       // what first tasks wait for
+  int head_ = 0;                 // tasks before are not the body's own
+  int last_ = -1;                // of the body's own tasks
   int issued_ = BlockBuilder::kNone;
   int reduction_ = BlockBuilder::kNone;
 };

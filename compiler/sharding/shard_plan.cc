@@ -48,17 +48,18 @@ Counted CountedIn(const ProgramInputs& in, const StageContents& contents) {
 
 }  // namespace
 
-void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut cut,
-                    const ParameterHomes& homes,
+void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options,
+                    const SoftwareProfile::DataParallel& style, const ParameterHomes& homes,
                     const std::vector<BodyState::Parameter>& parameters, bool trained) {
   const std::vector<int> data = DataAxes(mesh);
+  const ShardCut cut = style.shard_cut;
   const ParameterHomes of_any_bucket = homes.OfAnyBucket();
   const auto part_on = [&](const ShardAxes& axes) {
     const auto known = std::find_if(parts.begin(), parts.end(), [&](const Part& other) {
       return other.axes == axes && other.homes == of_any_bucket;
     });
     const auto at = static_cast<size_t>(known - parts.begin());
-    if (at == parts.size()) parts.push_back({axes, of_any_bucket});
+    if (at == parts.size()) parts.push_back({axes, of_any_bucket, 0, 0, 0, std::nullopt});
     return at;
   };
   std::optional<size_t> common;  // the part of what is on all data-parallel ranks
@@ -76,6 +77,7 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut
     Part* const part = &parts[at];
     const ShardAxes& axes = part->axes;
     part->elements += p.elements;
+    const int64_t before = part->padded;
     if (cut == ShardCut::kUnit) {
       part->padded = CeilDiv(part->elements, axes.shards) * axes.shards;
     } else if (cut == ShardCut::kRows && !p.cut && p.rows > 0) {
@@ -84,6 +86,10 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut
       part->padded += CeilDiv(p.elements, axes.shards) * axes.shards;
     }
     part->to_reduce = part->padded / axes.sliced(mesh);
+    if (style.lists && !axes.rooted) {
+      if (!part->lists.has_value()) part->lists.emplace();
+      if (p.elements > style.lists_above) part->lists->push_back(part->padded - before);
+    }
   }
 }
 
@@ -120,6 +126,19 @@ bool ShardUnit::gathers(bool secondary) const {
         secondary ? part.axes.secondaries > 1 : part.axes.shards > 1 || part.axes.rooted;
     return (fetched || comes) && part.padded > 0;
   });
+}
+
+int64_t ShardUnit::gathered_over(bool secondary) const {
+  int64_t ranks = 1;
+  for (const Part& part : parts) {
+    if (part.padded == 0 || part.axes.rooted) continue;
+    ranks = std::max(ranks, secondary ? part.axes.secondaries : part.axes.shards);
+  }
+  return ranks;
+}
+bool ShardUnit::by_lists() const {
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const Part& part) { return part.lists.has_value(); });
 }
 
 bool RestsAsMaster(const SoftwareProfile& profile, DType dtype) {

@@ -2,6 +2,7 @@
 #define PLANCAST_COMPILER_SHARDING_SHARD_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct ShardUnit {
     int64_t elements = 0;   // of the parameters
     int64_t padded = 0;     // what is gathered: a multiple of axes.shards
     int64_t to_reduce = 0;  // of their gradients, what a rank sends
+    // Of `padded`, what each collective over a list of ranks' parts gathers; absent: all in one.
+    std::optional<std::vector<int64_t>> lists;
 
     int64_t shard() const { return axes.Kept(padded); }
     // Cut over no axis because its home says so: it comes from the host, and from nowhere else.
@@ -33,10 +36,10 @@ struct ShardUnit {
   std::string name;
   std::vector<Part> parts;
 
-  // Adds the parameters of a body, rounded up as `cut` says; of `trained` those that are.
-  void Add(const DeviceMesh& mesh, const PlanOptions& options, ShardCut cut,
-           const ParameterHomes& homes, const std::vector<BodyState::Parameter>& parameters,
-           bool trained = false);
+  // Adds the parameters of a body, rounded up as `style` says; of `trained` those that are.
+  void Add(const DeviceMesh& mesh, const PlanOptions& options,
+           const SoftwareProfile::DataParallel& style, const ParameterHomes& homes,
+           const std::vector<BodyState::Parameter>& parameters, bool trained = false);
 
   int64_t elements() const;
   int64_t padded() const;
@@ -48,6 +51,9 @@ struct ShardUnit {
   int64_t secondary() const;      // and what it keeps from forward to backward
   // Whether anything has to be gathered or fetched, after the forward pass if `secondary`.
   bool gathers(bool secondary = false) const;
+  // The most ranks that any of it is gathered from.
+  int64_t gathered_over(bool secondary = false) const;
+  bool by_lists() const;
 };
 
 // Bytes of an element, by what it is.

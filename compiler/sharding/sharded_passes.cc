@@ -42,6 +42,10 @@ ShardedPasses::ShardedPasses(const ProgramInputs& inputs, const StageContents& c
   style_.types = ShardTypesOf(inputs, contents);
   types_ = KeyOf(style_.types);
   style_.cut = in_.profile->data_parallel.shard_cut;
+  if (const double launch_s = in_.profile->host.launch_s; launch_s > 0) {
+    style_.launches_per_part = in_.profile->data_parallel.list_part_s / launch_s;
+  }
+  style_.in_step = in_.options->tp;
   style_.secondary = in_.options->reshard_ranks > 1;
   const bool accumulates = !in_.options->sync_each && in_.options->micro_batches > 1;
   style_.whole_gradient = accumulates ? style_.types.reduced : style_.types.gradient;

@@ -69,8 +69,7 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
         if (borrowed > 0) untied = Untied(part.state->each, borrowed);
         const auto& parameters = borrowed > 0 ? untied : part.state->each;
         const auto add = [&](ShardUnit* to, bool trained) {
-          to->Add(*inputs.mesh, options, profile.data_parallel.shard_cut, part.homes, parameters,
-                  trained);
+          to->Add(*inputs.mesh, options, profile.data_parallel, part.homes, parameters, trained);
         };
         add(&unit.sizes, false);
         // Mostly the three are one.

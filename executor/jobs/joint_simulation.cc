@@ -36,7 +36,8 @@ absl::StatusOr<JobPrices> PriceJob(const PlacedJob& job, const Machine& machine,
                                    const KernelCostModel& costs, const CommUses& uses,
                                    CommPricer& comms) {
   JobPrices prices;
-  ASSIGN_OR_RETURN(prices.kernels, PriceKernels(*job.graph, machine, costs));
+  ASSIGN_OR_RETURN(prices.kernels,
+                   PriceKernels(*job.graph, machine, costs, job.runtime.gather_skew));
   ASSIGN_OR_RETURN(const std::vector<double> slowdowns,
                    PriceBothWays(*job.graph, Placed(uses, job.devices), machine, job.runtime, comms,
                                  prices.kernels));

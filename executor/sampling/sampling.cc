@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<int64_t>> Jittered(const ExecutionGraph& graph, const
   RETURN_IF_ERROR(graph.Verify());
   RETURN_IF_ERROR(CheckSize(graph));
   ASSIGN_OR_RETURN(const CommUses uses, FindCommUses(graph));
-  ASSIGN_OR_RETURN(KernelPrices prices, PriceKernels(graph, machine, costs));
+  ASSIGN_OR_RETURN(KernelPrices prices, PriceKernels(graph, machine, costs, runtime.gather_skew));
   prices.Scale(options.kernel_time);
   CommPricer comms(graph, machine, runtime);
   comms.Scale(options.comm_time);

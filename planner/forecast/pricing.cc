@@ -18,6 +18,7 @@ RuntimeParams Pricing::Runtime(const SoftwareProfile& profile, const Machine& ma
   runtime.comm_scale = 1;
   runtime.launch_s = runtime.graph_launch_s = runtime.host_sync_s = runtime.iteration_s = 0;
   runtime.interference = runtime.comm_interference = 0;
+  runtime.gather_skew = 0;
   return runtime;
 }
 

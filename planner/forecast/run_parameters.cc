@@ -14,6 +14,7 @@ RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
   runtime.comm_scale = profile.contention.comm_scale;
   runtime.interference = profile.contention.interference;
   runtime.comm_interference = profile.contention.comm_interference;
+  runtime.gather_skew = profile.contention.gather_skew;
   runtime.link_sharing = profile.contention.link_sharing;
   runtime.memory = profile.memory;
   return runtime;

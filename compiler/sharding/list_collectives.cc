@@ -1,0 +1,55 @@
+#include "compiler/sharding/list_collectives.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/lower/kernels/lower_kernel.h"
+#include "compiler/sharding/synchronise.h"
+
+namespace plancast {
+
+int ListCollectives::Copies(const std::string& what, int64_t elements, double bytes,
+                            const std::vector<int>& deps) {
+  const double moved = static_cast<double>(elements) * bytes;
+  KernelSpec kernel = CopyKernel(what, moved, moved);
+  const double launches = style_.launches_per_part * static_cast<double>(part_.axes.shards);
+  kernel.launches = static_cast<int>(std::clamp(std::round(launches), 1.0, 1e6));
+  return out_.AddKernel(kernel, purpose_, absl::StrCat(unit_.name, ".", what), deps);
+}
+
+int ListCollectives::Gather(const std::vector<int>& axes, std::vector<int> deps) {
+  int ready = deps.empty() ? BlockBuilder::kNone : deps.back();
+  bool first = true;
+  for (const int64_t elements : *part_.lists) {
+    if (!first) out_.MarkHostSync(ready);
+    first = false;
+    CommSpec comm;
+    comm.kind = CollectiveKind::kAllGather;
+    comm.axes = axes;
+    comm.bytes = WholeBytes(elements, style_.types.wire);
+    const int gathered =
+        out_.AddComm(comm, StreamKind::kGradComm, Purpose::kDp,
+                     absl::StrCat(kCollectiveKindNames[comm.kind], " ", unit_.name), deps);
+    ready = Copies("from_list", elements, style_.types.wire, {gathered});
+    deps = {ready};
+  }
+  return ready;
+}
+
+int ListCollectives::Reduce(int after) {
+  int ready = after;
+  for (const int64_t elements : *part_.lists) {
+    CommSpec comm;
+    comm.kind = CollectiveKind::kReduceScatter;
+    comm.axes = part_.axes.summed;
+    comm.bytes = WholeBytes(elements / (part_.padded / part_.to_reduce), style_.types.reduced_wire);
+    const int copied = Copies("to_list", elements, style_.types.reduced, {after});
+    ready =
+        out_.AddComm(comm, StreamKind::kGradComm, Purpose::kDp,
+                     absl::StrCat(kCollectiveKindNames[comm.kind], " d ", unit_.name), {copied});
+  }
+  return ready;
+}
+
+}  // namespace plancast
