@@ -42,7 +42,7 @@ def board(folder, *softwares):
         ("Megatron-LM based", "megatron-2021"),
         ("MEGATRON-LM 2024", "megatron-core"),
         ("DeepSpeed 0.14", "deepspeed"),
-        ("HF Trainer + DeepSpeed ZeRO 2021", "deepspeed"),
+        ("HF Trainer + DeepSpeed ZeRO 2021", "deepspeed-2021"),
     ],
 )
 def test_software_is_known_whatever_its_case(name, profile):
