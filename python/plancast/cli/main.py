@@ -132,12 +132,13 @@ def _answer(arguments: list[str]) -> int:
     except UsageError as error:
         return _fail(str(error))
     except KeyboardInterrupt as error:
-        print("plancast: stopped", file=sys.stderr)
-        return status_of(error)
+        return _stopped(error)
     except BrokenPipeError:
         # The reader of a pipe that a file was written to went away; that is its right.
         return 0
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # while the core was loaded
+            return _stopped(error.__cause__)
         from plancast.errors import InputError
 
         if isinstance(error, InputError):
@@ -154,6 +155,14 @@ def _answer(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
+
+
+def _stopped(error: KeyboardInterrupt) -> int:
+    # Python ends by the signal if it came in code made from text, as of a dataclass, however it
+    # was handled; running other such code has it forget that.
+    exec("")
+    print("plancast: stopped", file=sys.stderr)
+    return status_of(error)
 
 
 def _run(arguments: list[str]) -> int:
