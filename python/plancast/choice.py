@@ -148,7 +148,7 @@ def plan(
     samples: float | str | None = None,
     price: float | str = "on-demand",
     space: str = "",
-    dtype: str = "bf16",
+    dtype: str | None = None,
     profile: str | None = None,
     cuda_graphs: bool | str = False,
     session: Session | None = None,
@@ -172,7 +172,7 @@ def plan(
       samples: the same for models without sequences.
       price: dollars per GPU-hour, or `on-demand`, `reserved` or `spot`.
       space: which plans, as for `rank`; by default that of `rank`.
-      dtype: matmul precision.
+      dtype: matmul precision; bf16 by default, fp16 on GPUs that have no units for bf16.
       profile: how the framework runs; the framework's own by default.
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
@@ -198,12 +198,15 @@ def plan(
         size = _usual_batch(model, machine)
         like = f", {size * model.seq / 1e6:.1f} M tokens" if model.seq > 0 else ""
         said.append(f"no batch is given: {size:,} samples a step{like}")
+    if dtype is None and _lacks_bf16(machine):
+        dtype = "fp16"
+        said.append(f"{machine.gpu} has no units for bf16, so the type is fp16")
     if session is None:
         session = Session(records=records)
     elif records is not None:
         raise InputError("give `records` to the session: `Session(records=records)`.")
     how: dict[str, Any] = {
-        "dtype": arguments.dtype(dtype),
+        "dtype": arguments.dtype("bf16" if dtype is None else dtype),
         "cuda_graphs": cuda_graphs,
         "session": session,
         **types,
@@ -234,6 +237,13 @@ def plan(
         said_now = _NO_RUN if plans else "stopped before it was known what would fit"
         answer = replace(answer, stopped=True, said=(*answer.said, said_now))
     return replace(answer, seconds=time.perf_counter() - started)
+
+
+def _lacks_bf16(machine: Machine) -> bool:
+    if len(machine.sections) != 1:
+        return False
+    gpu = machine.to_dict()["gpu"]
+    return not gpu.get("bf16_tflops") and bool(gpu.get("fp16_tflops"))
 
 
 def _usual_batch(model: Model, machine: Machine) -> int:

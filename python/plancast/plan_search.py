@@ -12,9 +12,11 @@ from plancast.forecast import Forecast
 from plancast.fullness import fullness
 from plancast.machine import Machine
 from plancast.model import Model
-from plancast.planning import DEFAULT_PROFILE, rank
+from plancast.planning import DEFAULT_PROFILE, predict, rank
 from plancast.ranking import Ranking
 from plancast.simplicity import complexity
+from plancast.strategy import Strategy
+from plancast.strategy_words import adapter_tree
 from plancast.textual import percent
 from plancast.training.best_plan import (
     FEW,
@@ -261,8 +263,10 @@ class Search:
                 larger = Machine.preset(name, hosts=hosts)
                 plans = self._of(self._framework, larger)
                 if plans:
-                    return [*lines, f"on `{name}:{hosts}` fits {_fact(plans[0])}"]
-        return lines
+                    lines.append(f"on `{name}:{hosts}` fits {_fact(plans[0])}")
+                    break
+        tuned = fine_tuned(self._model, self._machine, self._batch, self._profile, self._how)
+        return [*lines, tuned] if tuned else lines
 
     def _of(self, framework: str, machine: Machine) -> list[Forecast]:
         """A few plans of another software or machine."""
@@ -321,12 +325,40 @@ def _in_one_group(plan: Forecast) -> bool:
 
 
 def _fact(plan: Forecast) -> str:
+    return f"{plan.strategy}: {_figures(plan)}"
+
+
+def _figures(plan: Forecast) -> str:
     from plancast.textual import duration, gib
 
     return (
-        f"{plan.strategy}: {duration(plan.iteration_time)} a step, {gib(plan.peak_memory)} of "
+        f"{duration(plan.iteration_time)} a step, {gib(plan.peak_memory)} of "
         f"{gib(plan.memory_capacity)} GiB"
     )
+
+
+def fine_tuned(
+    model: Model, machine: Machine, batch: int, profile: str, how: dict[str, Any]
+) -> str:
+    """What fits if adapters are trained alone; empty: nothing does."""
+    if model.seq <= 0:
+        return ""
+    for quantised, name in ((False, "LoRA"), (True, "QLoRA")):
+        plan = "mb=1,recompute=full" if machine.devices == 1 else "zero=3,mb=1,recompute=full"
+        tree = adapter_tree(plan, quantised)
+        try:
+            found = predict(
+                model, machine, Strategy.open(tree), batch=batch, profile=profile,
+                memory_first=True, **how,
+            )  # fmt: skip
+        except InputError:  # no such layers, or a batch that does not divide
+            continue
+        if found.fits:
+            return (
+                f"fine-tuning with {name} of rank 16: {_figures(found)}; type `plancast predict` "
+                f"with `-s '{tree}'`"
+            )
+    return ""
 
 
 def wider(

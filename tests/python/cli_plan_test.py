@@ -217,6 +217,20 @@ def test_of_a_very_large_space_the_usual_plans_are_looked_at(small, monkeypatch)
     assert choice.best.iteration_time <= best.iteration_time * 1.2
 
 
+@pytest.mark.parametrize("framework", ["megatron", "deepspeed", "fsdp"])
+def test_gpus_without_bf16_train_in_fp16(cli, small_file, framework):
+    job = ("plan", small_file, "dgx1-v100-32g:1", *BATCH, "--for", framework)
+    answer = cli.json(*job)
+    assert answer["forecast"]["provenance"]["dtype"] == "fp16"
+    assert "V100-SXM-32GB has no units for bf16, so the type is fp16" in answer["said"]
+    assert "fp16" in answer["launch"]
+    assert "bf16" not in answer["launch"]
+    asked = cli.json(*job, "--dtype", "fp32", "--space", "mb=4")
+    assert asked["forecast"]["provenance"]["dtype"] == "fp32"
+    predicted = cli.json("predict", "-m", small_file, "-c", "dgx1-v100-32g:1", *BATCH)
+    assert predicted["provenance"]["dtype"] == "fp16"
+
+
 def test_rank_keeps_to_what_a_framework_runs(cli, small_file, tmp_path):
     file = tmp_path / "best.toml"
     plan = ("-m", small_file, "-c", HOST, *BATCH, "--space", "mb=1,recompute=none|full")

@@ -198,13 +198,14 @@ def _refuse(rest: list[str], parser: argparse.ArgumentParser, command: str | Non
     option = word.partition("=")[0]
     if not option.startswith("-"):
         raise UsageError(f"`{word}` is not understood. `{name} --help` shows the options.")
+    known = _options_of(parser, command)
     if option in _ADAPTERS:
         from plancast.strategy_words import adapters
 
-        raise UsageError(f"no option `{option}`. {adapters(option)}")
+        taker = "predict" if "-s" in known else command
+        raise UsageError(f"no option `{option}`. {adapters(option, taker)}")
     if option in _INSTEAD:
         raise UsageError(f"no option `{option}`. {_INSTEAD[option]}")
-    known = _options_of(parser, command)
     hint = near(option.lstrip("-"), [one.lstrip("-") for one in known if one.startswith("--")])
     hint = hint.replace("`", "`--", 1)
     raise UsageError(f"no option `{option}`.{hint} `{name} --help` shows the options.")

@@ -115,7 +115,7 @@ def choose(
             **{"tokens" if model.seq > 0 else "samples": getattr(options, "tokens", None)},
             price=getattr(options, "price", None) or "on-demand",
             space=getattr(options, "space", None) or "",
-            dtype=str(options.dtype),
+            dtype=None if isinstance(options.dtype, Default) else str(options.dtype),
             profile=profile,
             cuda_graphs=options.cuda_graphs,
             session=opts.load_session(options),
