@@ -202,7 +202,7 @@ def _refuse(rest: list[str], parser: argparse.ArgumentParser, command: str | Non
     if option in _ADAPTERS:
         from plancast.strategy_words import adapters
 
-        taker = "predict" if "-s" in known else command
+        taker = "predict" if command is None or "-s" in known else command
         raise UsageError(f"no option `{option}`. {adapters(option, taker)}")
     if option in _INSTEAD:
         raise UsageError(f"no option `{option}`. {_INSTEAD[option]}")
