@@ -1,4 +1,4 @@
-"""Names that there are not, and jobs that the command was not asked before: what is said instead."""
+"""Names that there are not, and jobs that no command has: what is said instead."""
 
 from __future__ import annotations
 
