@@ -198,6 +198,12 @@ def plan(
         size = _usual_batch(model, machine)
         like = f", {size * model.seq / 1e6:.1f} M tokens" if model.seq > 0 else ""
         said.append(f"no batch is given: {size:,} samples a step{like}")
+    elif size > machine.devices and size % machine.devices:
+        even = round(size / machine.devices) * machine.devices
+        said.append(
+            f"a batch of {size:,} does not divide over all {machine.devices:,} GPUs, which leaves "
+            f"out plans; {even:,} does"
+        )
     if dtype is None and _lacks_bf16(machine):
         dtype = "fp16"
         said.append(f"{machine.gpu} has no units for bf16, so the type is fp16")

@@ -57,3 +57,33 @@ def test_an_architecture_that_is_not_known_gets_a_draft(cli, tmp_path):
     del sizes["vocab_size"]
     config.write_text(json.dumps({"model_type": "novel", **sizes}))
     assert "plain transformer" not in cli.error("plan", str(config), "dgx-h100:1")
+
+
+def test_compare_without_a_strategy_takes_the_plan_for_each_machine(cli, small_file):
+    machines = ("dgx-a100-80g:1", "dgx-h100:1")
+    plans = [cli.json("plan", small_file, machine, "--batch", "8") for machine in machines]
+    both = ("compare", "-m", small_file, "-c", machines[0], "-c", machines[1], "--batch", "8")
+    code, out, err = cli(*both, "--json")
+    assert code == 0
+    said = [one["strategy"] for one in json.loads(out)["plans"]]
+    assert said == [one["strategy"] for one in plans]
+    assert "it is the plan that `plancast plan` chooses for each machine" in err
+    assert "add another `-c`" in cli.error(*both[:5])
+
+
+def test_compare_says_where_nothing_fits(cli, monkeypatch):
+    monkeypatch.setattr("plancast.plan_search.Search.would_fit", lambda self, nearest: [])
+    job = ("-m", "gpt3-175b", "--seq", "512", "--batch", "64")
+    error = cli.error("compare", *job, "-c", "dgx-h100:1", "-c", "dgx-h100:16")
+    assert error == (
+        "no plan of `gpt3-175b` fits on dgx-h100:1x8; `plancast plan` says what would."
+    )
+
+
+def test_a_batch_that_does_not_divide_over_the_gpus(cli, small_file):
+    answer = cli.json("plan", small_file, "dgx-h100:3", "--batch", "64", "--space", "mb=1|2")
+    assert answer["said"][0] == (
+        "a batch of 64 does not divide over all 24 GPUs, which leaves out plans; 72 does"
+    )
+    even = cli.json("plan", small_file, "dgx-h100:1", "--batch", "64", "--space", "mb=1|2")
+    assert not any("divide" in text for text in even["said"])
