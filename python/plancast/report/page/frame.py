@@ -110,6 +110,10 @@ class Chart:
         )
 
 
+# Letters of a word that may be broken where a table is narrow.
+_LONG = 22
+
+
 @dataclass(frozen=True)
 class Table:
     """A plain table; columns that are no `words` (by position) stand at the right."""
@@ -133,7 +137,10 @@ class Table:
                 if i == 0 and self.bars:
                     width = 100 * max(0.0, min(1.0, self.bars[at]))
                     bar = f'<i class="bar" style="width:{width:.1f}%"></i>'
-                kind = "" if i in self.words else ' class="n"'
+                kinds = [] if i in self.words else ["n"]
+                if any(len(word) > _LONG for word in cell.split()):
+                    kinds.append("long")  # as of a plan, which has no spaces
+                kind = f' class="{" ".join(kinds)}"' if kinds else ""
                 cells.append(f"<td{kind}>{bar}{html(cell)}</td>")
             body.append(f"<tr>{''.join(cells)}</tr>")
         return (
