@@ -17,7 +17,7 @@ from plancast.ranking import Ranking
 from plancast.simplicity import complexity
 from plancast.strategy import Strategy
 from plancast.strategy_words import adapter_tree
-from plancast.textual import percent
+from plancast.textual import duration, gib, percent
 from plancast.training.best_plan import (
     FEW,
     NoPlanFitsError,
@@ -157,10 +157,14 @@ class Search:
     def _usual(self, whole: Sequence[str], progress: Tell | None) -> Sequence[Forecast]:
         """Of a space that is too large the usual plans, and those near the best of them."""
         looked_at: set[str] = set()
+        took = 0.0
 
         def ranked(space: str, told: Tell | None) -> Ranking:
+            nonlocal took
             looked_at.update(self._plans_of(space))
-            return self._ranked(space, told, top=FEW)
+            ranking = self._ranked(space, told, top=FEW)
+            took += ranking.seconds
+            return ranking
 
         try:
             found = good_plans(
@@ -175,7 +179,8 @@ class Search:
         left = len(set(whole) - looked_at)
         self.said.append(
             f"the default space has {len(whole):,} plans, of which {left:,} were not looked at: "
-            f"these are the best of the usual {len(whole) - left:,}; `plancast rank` looks at all"
+            f"these are the best of the usual {len(whole) - left:,}; `plancast rank` looks at all, "
+            f"in about {duration(took * len(whole) / max(1, len(looked_at)))}"
         )
         return found
 
@@ -329,8 +334,6 @@ def _fact(plan: Forecast) -> str:
 
 
 def _figures(plan: Forecast) -> str:
-    from plancast.textual import duration, gib
-
     return (
         f"{duration(plan.iteration_time)} a step, {gib(plan.peak_memory)} of "
         f"{gib(plan.memory_capacity)} GiB"
