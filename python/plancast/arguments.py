@@ -11,6 +11,11 @@ from plancast.errors import InputError
 
 # Precisions of matrix products.
 DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "fp8-row", "fp8-block", "mxfp8", "nvfp4")
+# What PyTorch and people call some of them.
+_USUAL_DTYPES = {
+    "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32",
+    "float8": "fp8", "16": "fp16", "32": "fp32",
+}  # fmt: skip
 # Of collectives: closed forms, or chunk programs.
 FIDELITIES = ("closed", "chunks")
 # The word that names of a family begin with, and how many names an error has.
@@ -97,7 +102,9 @@ def chunk_level(fidelity: Any) -> bool:
 def dtype(name: Any) -> str:
     """A precision of matrix products."""
     if name not in DTYPES:
-        raise InputError(f"no dtype `{name}`.{offer(name, DTYPES)}")
+        usual = _USUAL_DTYPES.get(str(name).lower())
+        hint = f" Did you mean `{usual}`?" if usual else offer(name, DTYPES)
+        raise InputError(f"no dtype `{name}`.{hint}")
     return str(name)
 
 

@@ -87,3 +87,19 @@ def test_a_batch_that_does_not_divide_over_the_gpus(cli, small_file):
     )
     even = cli.json("plan", small_file, "dgx-h100:1", "--batch", "64", "--space", "mb=1|2")
     assert not any("divide" in text for text in even["said"])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("predict llama3-8b dgx-h100:2", "Write `plancast predict -m llama3-8b -c dgx-h100:2`."),
+        ("rank dgx-h100:2 --batch 8", "Write `plancast rank -c dgx-h100:2`."),
+        ("predict -m gpt2 -c dgx-h100:1 -s tp=8 mb=1 sp", "Write `-s tp=8,mb=1,sp`."),
+        ("predict -m gpt2 -c dgx-h100:1 -s tp=8, mb=1", "Write `-s tp=8,mb=1`."),
+        ("predict -m gpt2 -c dgx-h100:1 -s tp=8 out.html", "`out.html` is not understood."),
+        ("plan gpt2 dgx-h100:1 --dtype bfloat16", "Did you mean `bf16`?"),
+        ("plan", "needs a model, such as `llama3-8b`, and a machine, such as `dgx-h100:2`. Write"),
+    ],
+)
+def test_lines_that_nearly_are_commands(cli, line, said):
+    assert said in cli.error(*line.split())

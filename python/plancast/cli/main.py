@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import itertools
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -74,6 +76,8 @@ _SUBCOMMANDS = (
 # Of files the writer says the name; these are of standard output, which has none.
 _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
+# A part of a plan, as `mb=1` or `sp`.
+_PART = re.compile(r"[a-z_]+=[\w:+.|*-]+|sp")
 # Options that people look for and what there is instead.
 _ADAPTERS = ("--lora", "--qlora", "--peft")
 _INSTEAD = {
@@ -168,8 +172,10 @@ def _stopped(error: KeyboardInterrupt) -> int:
 def _run(arguments: list[str]) -> int:
     parser = build_parser()
     _check_command(arguments)
+    _check_nouns(arguments, parser)
     options, rest = parser.parse_known_args(arguments)
     if rest:
+        _check_spaces(rest, options)
         _refuse(rest, parser, options.command)
     if options.version:
         from plancast import __version__
@@ -187,6 +193,32 @@ def _run(arguments: list[str]) -> int:
     for remark in getattr(options, "remarks", ()):
         print(f"plancast: {_one_line(remark)}", file=sys.stderr)
     return code
+
+
+def _check_nouns(arguments: list[str], parser: argparse.ArgumentParser) -> None:
+    """Says where names of models and machines go if they come without their options."""
+    command = arguments[0] if arguments else ""
+    if "-m" not in _options_of(parser, command) or command == "plan":
+        return
+    words = list(itertools.takewhile(lambda word: not word.startswith("-"), arguments[1:]))
+    if not words or len(words) > 2:
+        return
+    from plancast.models import presets
+
+    taken = [("-c" if presets.is_machine(word) else "-m", word) for word in words]
+    if not any(presets.is_machine(word) or presets.is_transformer(word) for word in words):
+        return
+    typed = " ".join(f"{option} {word}" for option, word in taken)
+    raise UsageError(f"`{words[0]}` needs its option. Write `plancast {command} {typed}`.")
+
+
+def _check_spaces(rest: list[str], options: argparse.Namespace) -> None:
+    """Says how a plan is written if its parts stand apart."""
+    plan = getattr(options, "strategy", None)
+    said = plan[-1] if isinstance(plan, list) and plan else plan
+    if isinstance(said, str) and all(_PART.fullmatch(word.strip(",")) for word in rest):
+        parts = ",".join(word.strip(",") for word in (said, *rest))
+        raise UsageError(f"the parts of a plan are joined by commas. Write `-s {parts}`.")
 
 
 def _refuse(rest: list[str], parser: argparse.ArgumentParser, command: str | None) -> NoReturn:

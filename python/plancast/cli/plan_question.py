@@ -79,7 +79,7 @@ def take_nouns(options: argparse.Namespace) -> None:
     ]
     if missing:
         raise InputError(
-            f"`plancast plan` needs {' and '.join(missing)}. Write `plancast plan MODEL MACHINE`; "
+            f"`plancast plan` needs {', and '.join(missing)}. Write `plancast plan MODEL MACHINE`; "
             "`plancast list models` and `plancast list machines` have their names."
         )
     if options.cluster in Machine.presets():
