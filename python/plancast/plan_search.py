@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from plancast import _core, alternatives
 from plancast.errors import InputError
+from plancast.fine_tuning import figures, fine_tuned
 from plancast.forecast import Forecast
 from plancast.fullness import fullness
 from plancast.machine import Machine
 from plancast.model import Model
-from plancast.planning import DEFAULT_PROFILE, predict, rank
+from plancast.planning import DEFAULT_PROFILE, rank
 from plancast.ranking import Ranking
 from plancast.simplicity import complexity
-from plancast.strategy import Strategy
-from plancast.strategy_words import adapter_tree
-from plancast.textual import duration, gib, percent
+from plancast.textual import duration, percent
 from plancast.training.best_plan import (
     FEW,
     NoPlanFitsError,
@@ -32,6 +32,7 @@ from plancast.training.best_plan import (
 # Plans of a default space up to which all are looked at, some 40 CPU seconds; models with experts
 # have more from 16k tokens on.
 _WHOLE = 20_000
+_LONG = 2_000  # from which on a first plan is looked for by itself
 _BEST = 16  # of them that are kept
 _ON_HOST = "offload=optimizer|optimizer+param|optimizer+param+activations"
 # What trains nets without sequences, where nothing is said.
@@ -123,6 +124,8 @@ class Search:
         """The best of the default space of `rank`, and some that need less memory."""
         space = self._default()
         whole = self._plans_of(space)
+        if self._partial and len(whole) > _LONG:
+            self._soon()
         if len(whole) > _WHOLE:
             return self._usual(whole, progress)
         # These first: they are soon found, for whoever stops the rest.
@@ -136,6 +139,12 @@ class Search:
                 raise InputError(why_none(best, self._model, self._machine, self._batch))
             return []
         return fastest_first([*best, *roomy])
+
+    def _soon(self) -> None:
+        """A first plan in a second, for whoever stops the rest."""
+        mb = micro_batches(self._model).split("|")[0]
+        with contextlib.suppress(InputError):  # the framework may have none of them
+            self._ranked(f"pp=1,vpp=1,cp=1,zero=3,mb={mb},recompute=full", top=1)
 
     def _plans_of(self, space: str) -> list[str]:
         """The plans of a space."""
@@ -330,38 +339,7 @@ def _in_one_group(plan: Forecast) -> bool:
 
 
 def _fact(plan: Forecast) -> str:
-    return f"{plan.strategy}: {_figures(plan)}"
-
-
-def _figures(plan: Forecast) -> str:
-    return (
-        f"{duration(plan.iteration_time)} a step, {gib(plan.peak_memory)} of "
-        f"{gib(plan.memory_capacity)} GiB"
-    )
-
-
-def fine_tuned(
-    model: Model, machine: Machine, batch: int, profile: str, how: dict[str, Any]
-) -> str:
-    """What fits if adapters are trained alone; empty: nothing does."""
-    if model.seq <= 0:
-        return ""
-    for quantised, name in ((False, "LoRA"), (True, "QLoRA")):
-        plan = "mb=1,recompute=full" if machine.devices == 1 else "zero=3,mb=1,recompute=full"
-        tree = adapter_tree(plan, quantised)
-        try:
-            found = predict(
-                model, machine, Strategy.open(tree), batch=batch, profile=profile,
-                memory_first=True, **how,
-            )  # fmt: skip
-        except InputError:  # no such layers, or a batch that does not divide
-            continue
-        if found.fits:
-            return (
-                f"fine-tuning with {name} of rank 16: {_figures(found)}; type `plancast predict` "
-                f"with `-s '{tree}'`"
-            )
-    return ""
+    return f"{plan.strategy}: {figures(plan)}"
 
 
 def wider(

@@ -106,6 +106,15 @@ def test_before_any_plan_is_found(ask, presses):
     assert err == STOPPED or "stopped: " in out
 
 
+def test_of_a_large_space_a_first_plan_is_soon_found(ask, presses, monkeypatch):
+    monkeypatch.setattr("plancast.plan_search._LONG", 10)
+    presses(lambda calls, done, total: calls == 1)
+    code, out, err = ask()
+    assert (code, err) == (130, "")
+    assert "plan          dp=" in out
+    assert "stopped: " in out
+
+
 def test_while_the_whole_space_is_looked_at(ask, presses, small):
     first = in_turn(small)
     presses(lambda calls, done, total: done > first)
