@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/questions (`make gallery`); needs Debian's chromium for that alone."""
+"""Draws the pictures of docs/questions and of runs (`make gallery`); needs Debian's chromium."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from typing import Any
 import plancast as pc
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+CLUSTERS = PICTURES.parent.parent / "examples" / "clusters"
+# Hosts that come and go, in docs/training_runs.md.
+HOSTS = "time_h,hosts\n0,16\n5,12\n9,16\n26,7\n31,16\n"
 PLAN = "tp=2,sp,pp=2,zero=1,mb=1,recompute=selective"
 _PAGE = """<!DOCTYPE html><meta charset="utf-8">{plotly}
 <body><div id="drawn">{figure}</div><pre id="svg"></pre><script>
@@ -44,12 +47,25 @@ def main() -> int:
         ).plot_gains(),
         "question-network": pc.collective(machine, "all_reduce").plot_bandwidth,
         "question-machines": lambda: pc.size(model, tokens="1T", days=30).plot_options(),
+        "spot-hosts": lambda: pc.spot(
+            model, machine, pc.Availability.parse(HOSTS), tokens="150B", batch=512
+        ).plot_hosts(),
+        "cluster-links": lambda: shared_pods().plot_links(),
     }
     wanted = sys.argv[1:] or list(pictures)
     for name in wanted:
         (PICTURES / f"{name}.svg").write_text(svg(pictures[name]()))
         print(f"docs/pictures/{name}.svg")
     return 0
+
+
+def shared_pods() -> pc.ClusterOutcome:
+    """The outcome of the longer example of docs/cluster.md."""
+    from plancast.clusters import job_file
+
+    read = job_file.read(str(CLUSTERS / "shared-pods.yaml"))
+    machine = pc.Machine.open(str(CLUSTERS / "oversubscribed.yaml"))
+    return pc.cluster(read.jobs, machine, **read.settings)
 
 
 def svg(figure: Any) -> str:

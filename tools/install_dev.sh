@@ -20,7 +20,7 @@ cat > .venv/bin/plancast.new <<EOF
 #!$root/.venv/bin/python
 import sys
 
-from plancast.cli.main import main
+from plancast.__main__ import main
 
 sys.exit(main())
 EOF

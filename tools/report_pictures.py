@@ -1,6 +1,6 @@
 """Makes the pictures of docs/report.md: pages of real answers in Debian's chromium.
 
-PYTHONPATH=python:tests/python/report .venv/bin/python tools/report_pictures.py
+PYTHONPATH=python:tests/python/report:tools .venv/bin/python tools/report_pictures.py [PAGE...]
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import tempfile
 import threading
 from typing import Any
 
+import gallery
 import plancast as pc
 from plancast.accuracy.report.score_page import scoreboard_page
 from plancast.accuracy.validation.run import validate
 from plancast.report.page.choice import choice_page
+from plancast.report.page.cluster import cluster_page
 from plancast.report.page.frame import Page, write_page
 from plancast.report.page.predict import forecast_page
 from plancast.report.page.rank import ranking_page
 from plancast.report.page.size import sizing_page
+from plancast.report.page.spot import spot_page
 from plancast.ui.app import make_app
 from plancast.ui.choices import Choice, Desk
 from plancast.ui.serve import HOST
@@ -58,36 +61,61 @@ def _top(driver: Any, selector: str) -> int:
     return int(driver.execute_script(script, selector))
 
 
-def _pages() -> dict[str, Page]:
+def _predict() -> Page:
     machine = pc.Machine.preset("dgx-h100", hosts=4)
     plan = "tp=4,sp,pp=4,vpp=4,mb=1,zero=1"
     forecast = pc.predict(pc.Model.preset("llama3-70b", seq=4096), machine, plan, batch=32)
-    command = f"plancast predict -m llama3-70b --seq 4096 -c dgx-h100:4 -s {plan} --batch 32"
-    small = pc.Model.preset("llama3-8b")
-    ranking = pc.rank(small, pc.Machine.preset("dgx-h100", hosts=2), batch=128)
-    said = "plancast rank -m llama3-8b -c dgx-h100:2 --batch 128"
-    return {
-        "predict": forecast_page(forecast, command),
-        "rank": ranking_page(ranking, said),
-    }
+    said = f"plancast predict -m llama3-70b --seq 4096 -c dgx-h100:4 -s {plan} --batch 32"
+    return forecast_page(forecast, said)
 
 
-def _more_pages() -> dict[str, Page]:
-    """Pages that are shown once."""
-    small = pc.Model.preset("llama3-8b")
-    machine = pc.Machine.preset("dgx-h100", hosts=2)
-    choice = pc.plan(small, machine, tokens="1T", framework="torchtitan")
-    sizing = pc.size(small, tokens="1T", days=30, most_gpus=256)
-    board = validate(["examples/validation"])
-    return {
-        "plan": choice_page(
-            choice, "plancast plan llama3-8b dgx-h100:2 --tokens 1T --for torchtitan"
-        ),
-        "size": sizing_page(
-            sizing, "Machines for llama3-8b", "plancast size -m llama3-8b --tokens 1T --days 30"
-        ),
-        "validate": scoreboard_page(board, "plancast validate examples/validation"),
-    }
+def _small() -> tuple[pc.Model, pc.Machine]:
+    return pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-h100", hosts=2)
+
+
+def _rank() -> Page:
+    ranking = pc.rank(*_small(), batch=128)
+    return ranking_page(ranking, "plancast rank -m llama3-8b -c dgx-h100:2 --batch 128")
+
+
+def _plan() -> Page:
+    choice = pc.plan(*_small(), tokens="1T", framework="torchtitan")
+    said = "plancast plan llama3-8b dgx-h100:2 --tokens 1T --for torchtitan"
+    return choice_page(choice, said)
+
+
+def _size() -> Page:
+    sizing = pc.size(_small()[0], tokens="1T", days=30, most_gpus=256)
+    said = "plancast size -m llama3-8b --tokens 1T --days 30"
+    return sizing_page(sizing, "Machines for llama3-8b", said)
+
+
+def _spot() -> Page:
+    hosts = pc.Availability.parse(gallery.HOSTS)
+    run = pc.spot(*_small(), hosts, tokens="150B", batch=512)
+    said = (
+        "plancast spot -m llama3-8b -c dgx-h100 --availability trace.csv --tokens 150B --batch 512"
+    )
+    return spot_page(run, "llama3-8b on hosts of trace.csv", said)
+
+
+def _cluster() -> Page:
+    jobs = "examples/clusters/shared-pods.yaml"
+    said = f"plancast cluster {jobs} -c examples/clusters/oversubscribed.yaml"
+    return cluster_page(gallery.shared_pods(), f"Jobs of {jobs}", said)
+
+
+def _validate() -> Page:
+    said = "plancast validate examples/validation"
+    return scoreboard_page(validate(["examples/validation"]), said)
+
+
+# Pages at all widths, and pages that are shown once.
+_PAGES = {"predict": _predict, "rank": _rank}
+_MORE_PAGES = {
+    "plan": _plan, "size": _size, "spot": _spot, "cluster": _cluster, "validate": _validate,
+}  # fmt: skip
+_DARK = ("size", "cluster")
 
 
 def _ui() -> str:
@@ -102,15 +130,16 @@ def _ui() -> str:
 
 
 def main() -> int:
-    """Makes all of them."""
+    """Makes those of the pages named, or all."""
     from chromium import browser, fit, open_page, resize
     from selenium.webdriver.support.ui import WebDriverWait
 
     _OUT.mkdir(exist_ok=True)
+    wanted = sys.argv[1:] or [*_PAGES, *_MORE_PAGES, "ui"]
     with browser() as driver, tempfile.TemporaryDirectory() as folder:
-        for name, page in _pages().items():
+        for name in (name for name in _PAGES if name in wanted):
             path = pathlib.Path(folder) / f"{name}.html"
-            write_page(path, page)
+            write_page(path, _PAGES[name]())
             for theme, width in _SIZES:
                 _theme(driver, theme)
                 if (theme, width) == _SIZES[0]:
@@ -124,15 +153,17 @@ def main() -> int:
                     part = "#pipeline" if name == "predict" else "#trade-offs"
                     _shoot(driver, f"{name}-below", width, _top(driver, part), 1500)
                 if name == "predict" and theme == "dark" and width == 800:
-                    _shoot(driver, "machine", width, _top(driver, "#machine"), 620)
-        for name, page in _more_pages().items():
+                    _shoot(driver, "machine", width, _top(driver, "#machine"), 1330)
+        for name in (name for name in _MORE_PAGES if name in wanted):
             path = pathlib.Path(folder) / f"{name}.html"
-            write_page(path, page)
-            theme = "dark" if name == "size" else "light"
+            write_page(path, _MORE_PAGES[name]())
+            theme = "dark" if name in _DARK else "light"
             _theme(driver, theme)
             open_page(driver, path, 1000)
             fit(driver, 1000)
             _shoot(driver, f"{name}-1000-{theme}", 1000, 0, 1250)
+        if "ui" not in wanted:
+            return 0
         resize(driver, 1600, 1000)
         driver.get(_ui())
         WebDriverWait(driver, 120).until(

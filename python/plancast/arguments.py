@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,8 +11,16 @@ from plancast.errors import InputError
 
 # Precisions of matrix products.
 DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "fp8-row", "fp8-block", "mxfp8", "nvfp4")
+# What PyTorch and people call some of them.
+_USUAL_DTYPES = {
+    "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float": "fp32",
+    "float8": "fp8", "16": "fp16", "32": "fp32",
+}  # fmt: skip
 # Of collectives: closed forms, or chunk programs.
 FIDELITIES = ("closed", "chunks")
+# The word that names of a family begin with, and how many names an error has.
+_FAMILY = re.compile("[a-z]{3,}")
+_FEW = 5
 _LARGEST_BATCH = 1_000_000_000
 # Of a collective: 2^50 bytes take days; the core lists programs of so many ranks.
 MOST_BYTES = 1 << 50
@@ -93,7 +102,9 @@ def chunk_level(fidelity: Any) -> bool:
 def dtype(name: Any) -> str:
     """A precision of matrix products."""
     if name not in DTYPES:
-        raise InputError(f"no dtype `{name}`.{offer(name, DTYPES)}")
+        usual = _USUAL_DTYPES.get(str(name).lower())
+        hint = f" Did you mean `{usual}`?" if usual else offer(name, DTYPES)
+        raise InputError(f"no dtype `{name}`.{hint}")
     return str(name)
 
 
@@ -135,9 +146,22 @@ def near(name: Any, known: Iterable[str]) -> str:
 def offer(name: Any, known: Iterable[str]) -> str:
     """What to type instead of an unknown name: the nearest first, at most five.
 
+    Where none is near, of those that begin with the same word the last, which are the newest.
+
     >>> offer("H100", ["dgx-h100", "p5-h100", "t4", "t5", "t6", "t7"])
     ' Did you mean `dgx-h100`? Like it are `p5-h100`.'
+    >>> offer("llama4-maverick", ["gpt2", "bert", "llama-7b", "llama3-8b", "opt", "phi"])
+    ' Like it are `llama-7b`, `llama3-8b`.'
     """
     from plancast import _core
 
-    return _core.offer(str(name), list(known))
+    names = list(known)
+    text: str = _core.offer(str(name), names)
+    word = _FAMILY.match(str(name).lower())
+    if word is None or len(names) <= _FEW or not text.startswith(" There are"):
+        return text
+    alike = [one for one in names if one.lower().startswith(word[0])]
+    if not alike:
+        return text
+    more = f" and {len(alike) - _FEW} more" if len(alike) > _FEW else ""
+    return f" Like it are {listed(alike[-_FEW:])}{more}."

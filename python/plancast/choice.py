@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from plancast.records import Records
     from plancast.training.training_run import TrainingRun
 
+# A forecast of it takes too long for whoever has pressed Ctrl-C.
+_NO_RUN = "stopped before time and cost of the whole run were computed"
+
 
 @checked
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class Choice(Immutable):
     """The answer of `plancast.plan`: the best plan, what it stands on, and how it is run.
 
     `best` is None where nothing fits; `nearest` says then what needs least, and `would_fit` what
-    would do. `file` is where the framework's argument file was written.
+    would do. `file` is where the framework's argument file was written; `stopped`, whether Ctrl-C
+    ended it, so that plans that were not looked at may be better.
     """
 
     model: Model
@@ -50,6 +54,7 @@ class Choice(Immutable):
     file: str = ""
     seconds: float = 0.0
     said: tuple[str, ...] = ()
+    stopped: bool = False
 
     @property
     def confidence(self) -> Confidence | None:
@@ -107,6 +112,7 @@ class Choice(Immutable):
             "would_fit": list(self.would_fit),
             "seconds": self.seconds,
             "said": list(self.said),
+            "stopped": self.stopped,
         }
 
     def _chosen(self) -> Forecast:
@@ -142,11 +148,12 @@ def plan(
     samples: float | str | None = None,
     price: float | str = "on-demand",
     space: str = "",
-    dtype: str = "bf16",
+    dtype: str | None = None,
     profile: str | None = None,
     cuda_graphs: bool | str = False,
     session: Session | None = None,
     records: Records | None = None,
+    partial: bool = False,
     progress: Callable[[int, int], object] | None = None,
     **types: Unpack[Types],
 ) -> Choice:
@@ -165,11 +172,13 @@ def plan(
       samples: the same for models without sequences.
       price: dollars per GPU-hour, or `on-demand`, `reserved` or `spot`.
       space: which plans, as for `rank`; by default that of `rank`.
-      dtype: matmul precision.
+      dtype: matmul precision; bf16 by default, fp16 on GPUs that have no units for bf16.
       profile: how the framework runs; the framework's own by default.
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
       records: measured kernels to go by (docs/records.md); with a session, give them to that.
+      partial: Ctrl-C gives the best of what was found until then (`Choice.stopped`), if anything
+        was, instead of raising KeyboardInterrupt.
       progress: called with plans done and plans in all.
       types: of what is stored and sent, as for `predict`.
 
@@ -189,17 +198,26 @@ def plan(
         size = _usual_batch(model, machine)
         like = f", {size * model.seq / 1e6:.1f} M tokens" if model.seq > 0 else ""
         said.append(f"no batch is given: {size:,} samples a step{like}")
+    elif size > machine.devices and size % machine.devices:
+        even = round(size / machine.devices) * machine.devices
+        said.append(
+            f"a batch of {size:,} does not divide over all {machine.devices:,} GPUs, which leaves "
+            f"out plans; {even:,} does"
+        )
+    if dtype is None and _lacks_bf16(machine):
+        dtype = "fp16"
+        said.append(f"{machine.gpu} has no units for bf16, so the type is fp16")
     if session is None:
         session = Session(records=records)
     elif records is not None:
         raise InputError("give `records` to the session: `Session(records=records)`.")
     how: dict[str, Any] = {
-        "dtype": arguments.dtype(dtype),
+        "dtype": arguments.dtype("bf16" if dtype is None else dtype),
         "cuda_graphs": cuda_graphs,
         "session": session,
         **types,
     }
-    search = Search(model, machine, size, name, used, arguments.word(space, "space"), how)
+    search = Search(model, machine, size, name, used, arguments.word(space, "space"), how, partial)
     plans = search.plans(progress)
     answer = Choice(
         model=model,
@@ -209,13 +227,29 @@ def plan(
         best=plans[0] if plans else None,
         others=alternatives.of(plans),
         said=(*said, *search.said),
+        stopped=search.stopped,
     )
-    if not plans:
-        nearest = search.nearest()
-        answer = replace(answer, nearest=nearest, would_fit=tuple(search.would_fit(nearest)))
-    elif tokens is not None or samples is not None:
-        answer = replace(answer, run=_run(answer, used, tokens, samples, price, how))
+    try:
+        if not plans:
+            answer = replace(answer, nearest=search.nearest())
+            answer = replace(answer, would_fit=tuple(search.would_fit(answer.nearest)))
+        elif (tokens is not None or samples is not None) and search.stopped:
+            answer = replace(answer, said=(*answer.said, _NO_RUN))
+        elif tokens is not None or samples is not None:
+            answer = replace(answer, run=_run(answer, used, tokens, samples, price, how))
+    except KeyboardInterrupt as error:
+        if not partial or type(error) is not KeyboardInterrupt:
+            raise
+        said_now = _NO_RUN if plans else "stopped before it was known what would fit"
+        answer = replace(answer, stopped=True, said=(*answer.said, said_now))
     return replace(answer, seconds=time.perf_counter() - started)
+
+
+def _lacks_bf16(machine: Machine) -> bool:
+    if len(machine.sections) != 1:
+        return False
+    gpu = machine.to_dict()["gpu"]
+    return not gpu.get("bf16_tflops") and bool(gpu.get("fp16_tflops"))
 
 
 def _usual_batch(model: Model, machine: Machine) -> int:

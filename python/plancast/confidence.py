@@ -49,9 +49,8 @@ def confidence(forecast: Forecast) -> Confidence:
     """The grade of a forecast and its reasons."""
     known = forecast.knowledge()
     own = known.get("measured", 0.0) + known.get("calibrated", 0.0)
-    measured = [
-        f"{percent(own, 0)} of the kernels' time is priced by measurements of {_gpu(forecast)}"
-    ]
+    share = f"{percent(own, 0)} of the" if own >= _LEAST else "next to nothing of the"
+    measured = [f"{share} kernels' time is priced by measurements of {_gpu(forecast)}"]
     software = forecast.software()
     if software["sources"]:
         lineage = f" of the {software['lineage']} lineage" if software["lineage"] else ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from plancast import _core, alternatives
 from plancast.errors import InputError
+from plancast.fine_tuning import figures, fine_tuned
 from plancast.forecast import Forecast
 from plancast.fullness import fullness
 from plancast.machine import Machine
@@ -15,9 +17,11 @@ from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, rank
 from plancast.ranking import Ranking
 from plancast.simplicity import complexity
-from plancast.textual import percent
+from plancast.textual import duration, percent
 from plancast.training.best_plan import (
+    FEW,
     NoPlanFitsError,
+    Tell,
     fastest_first,
     good_plans,
     least_space,
@@ -28,6 +32,7 @@ from plancast.training.best_plan import (
 # Plans of a default space up to which all are looked at, some 40 CPU seconds; models with experts
 # have more from 16k tokens on.
 _WHOLE = 20_000
+_LONG = 2_000  # from which on a first plan is looked for by itself
 _BEST = 16  # of them that are kept
 _ON_HOST = "offload=optimizer|optimizer+param|optimizer+param+activations"
 # What trains nets without sequences, where nothing is said.
@@ -66,16 +71,39 @@ class Search:
         profile: str,
         space: str,
         how: dict[str, Any],
+        partial: bool = False,
     ) -> None:
         self._model, self._machine, self._batch = model, machine, batch
         self._framework, self._profile = framework, profile
         self._space, self._how = space, how
+        self._partial = partial
         self._least: Ranking | None = None
         self._refused = ""
+        self._seen: list[Forecast] = []
+        self._open = 0
         self.said: list[str] = []
+        self.stopped = False
 
-    def plans(self, progress: Callable[[int, int], object] | None) -> list[Forecast]:
-        """The fastest first; empty: nothing fits."""
+    def plans(self, progress: Tell | None) -> list[Forecast]:
+        """The fastest first; empty: nothing fits.
+
+        If Ctrl-C stops it and `partial` was asked for, of those that were found until then.
+        """
+        try:
+            return self._plans(progress)
+        except KeyboardInterrupt as error:
+            # A request to end, which is another type, wants no answer.
+            if not self._partial or type(error) is not KeyboardInterrupt:
+                raise
+            found = self._runnable(fastest_first(self._seen))
+            if not found:
+                raise
+        self.stopped = True
+        number = f"{self._open:,} plans" if self._open else "some plans"
+        self.said.append(f"stopped: {number} were not looked at and may be better")
+        return self._simplest_first(found)
+
+    def _plans(self, progress: Tell | None) -> list[Forecast]:
         if self._space:
             ranking = self._ranked(self._space, progress)
             self._least = ranking
@@ -92,26 +120,41 @@ class Search:
             self.said.append("nothing fits without host memory, so a part lives there (offload)")
         return self._simplest_first(fastest_first([*plans, *on_host]))
 
-    def _found(self, progress: Callable[[int, int], object] | None) -> Sequence[Forecast]:
+    def _found(self, progress: Tell | None) -> Sequence[Forecast]:
         """The best of the default space of `rank`, and some that need less memory."""
-        if self._plans_in_all() > _WHOLE:
-            return self._usual(progress)
-        best = self._ranked(self._default(), progress, top=_BEST)
+        space = self._default()
+        whole = self._plans_of(space)
+        if self._partial and len(whole) > _LONG:
+            self._soon()
+        if len(whole) > _WHOLE:
+            return self._usual(whole, progress)
+        # These first: they are soon found, for whoever stops the rest.
+        full = f"vpp=1,mb={micro_batches(self._model)},recompute=full"
+        first, then = _in_turn(progress, len(self._plans_of(full)), len(whole))
+        roomy = self._ranked(full, first, top=_BEST)
+        best = self._ranked(space, then, top=_BEST)
         if not len(best):
             self._least = best
             if best.nearest is None:
                 raise InputError(why_none(best, self._model, self._machine, self._batch))
             return []
-        roomy = self._ranked(f"vpp=1,mb={micro_batches(self._model)},recompute=full", top=_BEST)
         return fastest_first([*best, *roomy])
 
-    def _plans_in_all(self) -> int:
+    def _soon(self) -> None:
+        """A first plan in a second, for whoever stops the rest."""
+        mb = micro_batches(self._model).split("|")[0]
+        with contextlib.suppress(InputError):  # the framework may have none of them
+            self._ranked(f"pp=1,vpp=1,cp=1,zero=3,mb={mb},recompute=full", top=1)
+
+    def _plans_of(self, space: str) -> list[str]:
+        """The plans of a space."""
         search = _core.PlanSearch(
             self._model._core, self._machine._core, self._how["session"]._core, batch=self._batch,
             objective="time", dtype=self._how["dtype"], profile=self._profile, precision={},
             cuda_graphs=self._how["cuda_graphs"],
         )  # fmt: skip
-        return len(search.enumerate(self._default(), "")[0])
+        plans: list[str] = search.enumerate(space, "")[0]
+        return plans
 
     def _default(self) -> str:
         """The default space of `rank`; of small models, which keep GPUs busy with large
@@ -120,21 +163,33 @@ class Search:
             return ""
         return "mb=1..64" if self._model.seq > 0 else "mb=1..512"
 
-    def _usual(self, progress: Callable[[int, int], object] | None) -> Sequence[Forecast]:
+    def _usual(self, whole: Sequence[str], progress: Tell | None) -> Sequence[Forecast]:
         """Of a space that is too large the usual plans, and those near the best of them."""
+        looked_at: set[str] = set()
+        took = 0.0
+
+        def ranked(space: str, told: Tell | None) -> Ranking:
+            nonlocal took
+            looked_at.update(self._plans_of(space))
+            ranking = self._ranked(space, told, top=FEW)
+            took += ranking.seconds
+            return ranking
+
         try:
             found = good_plans(
                 self._model, self._machine, batch=self._batch, profile=self._profile,
-                progress=progress, **self._how,
+                ranked=ranked, progress=progress,
             )  # fmt: skip
         except NoPlanFitsError as error:
             self._least = error.ranking
             if error.ranking.nearest is None:
                 raise InputError(str(error)) from None
             return []
+        left = len(set(whole) - looked_at)
         self.said.append(
-            "the default space is large, so the usual plans and those near the best were looked "
-            "at; `plancast rank` looks at all"
+            f"the default space has {len(whole):,} plans, of which {left:,} were not looked at: "
+            f"these are the best of the usual {len(whole) - left:,}; `plancast rank` looks at all, "
+            f"in about {duration(took * len(whole) / max(1, len(looked_at)))}"
         )
         return found
 
@@ -222,8 +277,10 @@ class Search:
                 larger = Machine.preset(name, hosts=hosts)
                 plans = self._of(self._framework, larger)
                 if plans:
-                    return [*lines, f"on `{name}:{hosts}` fits {_fact(plans[0])}"]
-        return lines
+                    lines.append(f"on `{name}:{hosts}` fits {_fact(plans[0])}")
+                    break
+        tuned = fine_tuned(self._model, self._machine, self._batch, self._profile, self._how)
+        return [*lines, tuned] if tuned else lines
 
     def _of(self, framework: str, machine: Machine) -> list[Forecast]:
         """A few plans of another software or machine."""
@@ -235,13 +292,17 @@ class Search:
         ranking = other._ranked(least_space(self._model))
         return other._runnable(ranking) if len(ranking) else []
 
-    def _ranked(
-        self, space: str, progress: Callable[[int, int], object] | None = None, top: int = 64
-    ) -> Ranking:
-        return rank(
+    def _ranked(self, space: str, progress: Tell | None = None, top: int = 64) -> Ranking:
+        ranking = rank(
             self._model, self._machine, batch=self._batch, space=space, top=top,
-            profile=self._profile, progress=progress, **self._how,
+            profile=self._profile, partial=self._partial, progress=progress, **self._how,
         )  # fmt: skip
+        if self._partial:
+            self._seen += ranking
+        if ranking.stopped:
+            self._open = ranking.open
+            raise KeyboardInterrupt
+        return ranking
 
     def _runnable(self, plans: Sequence[Forecast] | Ranking) -> list[Forecast]:
         """Those of which the framework's file can be written."""
@@ -256,6 +317,16 @@ class Search:
         return kept
 
 
+def _in_turn(tell: Tell | None, first: int, then: int) -> tuple[Tell | None, Tell | None]:
+    """What two rankings tell one listener: of so many plans, then of so many."""
+    if tell is None:
+        return None, None
+    return (
+        lambda done, total: tell(done, total + then),
+        lambda done, total: tell(first + done, first + total),
+    )
+
+
 def _full(plan: Forecast) -> bool:
     """Whether it fits and fills the memory."""
     return bool(fullness(plan.peak_memory, plan.memory_capacity))
@@ -268,12 +339,7 @@ def _in_one_group(plan: Forecast) -> bool:
 
 
 def _fact(plan: Forecast) -> str:
-    from plancast.textual import duration, gib
-
-    return (
-        f"{plan.strategy}: {duration(plan.iteration_time)} a step, {gib(plan.peak_memory)} of "
-        f"{gib(plan.memory_capacity)} GiB"
-    )
+    return f"{plan.strategy}: {figures(plan)}"
 
 
 def wider(

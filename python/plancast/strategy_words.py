@@ -21,19 +21,27 @@ _SIZES = re.compile(r"(?:(dp|tp|pp|cp|ep|vpp|mb|zero)[-_ ]?(\d{1,5})(?:[-_ ,]|$|
 _SIZE = re.compile(r"(dp|tp|pp|cp|ep|vpp|mb|zero)[-_ ]?(\d{1,5})")
 _ADAPTERS = ("lora", "qlora", "peft")
 # A tree with adapters in a line: %s is what follows the words of `on`.
-_ADAPTER_TREE = (
-    '{plan: "zero=3,mb=1", nodes: {"": {lora: {rank: 16, on: [qkv, proj, fc1, fc2]%s}}}}'
-)
+_ADAPTER_TREE = '{plan: "%s", nodes: {"": {lora: {rank: 16, on: [qkv, proj, fc1, fc2]%s}}}}'
 
 
-def adapters(word: str) -> str:
-    """How a plan says adapters.
+def adapter_tree(plan: str, quantised: bool) -> str:
+    """A tree that trains adapters alone, in a line; `quantised`: beside weights of four bits."""
+    return _ADAPTER_TREE % (plan, ", base: nf4" if quantised else "")
+
+
+def adapters(word: str, command: str = "predict") -> str:
+    """How a plan says adapters; `command`: what was asked, if it takes no plan.
 
     >>> "base: nf4" in adapters("qlora"), "base: nf4" in adapters("lora")
     (True, False)
     """
-    tree = _ADAPTER_TREE % (", base: nf4" if "qlora" in word else "")
-    return f"Adapters are part of the plan. Write `-s '{tree}'` (docs/finetuning.md)."
+    typed = f"-s '{adapter_tree('zero=3,mb=1', 'qlora' in word)}'"
+    if command == "predict":
+        return f"Adapters are part of the plan. Write `{typed}` (docs/finetuning.md)."
+    return (
+        f"`plancast {command}` looks at training of all parameters. Write `plancast predict "
+        f"-m MODEL -c MACHINE --batch N {typed}` (docs/finetuning.md)."
+    )
 
 
 def instead(text: str) -> str:

@@ -120,15 +120,16 @@ def slower(times: float) -> str:
 
 
 def count(number: float) -> str:
-    """A large number with thousands separators or a scale.
+    """A large number with thousands separators or a scale, B for billions as people say them.
 
-    >>> count(8030261248), count(12345)
-    ('8.03 G', '12,345')
+    >>> count(8030261248), count(12345), count(999885952)
+    ('8.03 B', '12,345', '1 B')
     """
     if abs(number) < 1e6:
         return f"{number:,.0f}"
-    for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if abs(number) >= scale:
+    for scale, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        # What three digits round up to the next unit is of that.
+        if abs(number) >= 0.9995 * scale:
             return f"{number / scale:.3g} {unit}" if abs(number) < 1000 * scale else f"{number:.3g}"
     return f"{number:.3g}"
 

@@ -151,6 +151,28 @@ def test_machines_for_a_run(small):
     assert drawn == rows["usd"].notna().sum()
 
 
+def test_hosts_that_come_and_go(small):
+    trace = pc.Availability.parse("time_min,hosts\n0,4\n30,3\n60,4\n")
+    run = pc.spot(small, MACHINE, trace, tokens=1e11, batch=96)
+    there, train = run.plot_hosts().data
+    assert list(there.y)[:3] == [4, 3, 4]
+    assert all(used <= hosts for used, hosts in zip(train.y, there.y, strict=True))
+    assert there.x[-1] * 3600 == pytest.approx(run.outcome.wall_s, rel=1e-4)
+
+
+def test_links_that_are_used_alike_are_one_bar():
+    jobs = [
+        pc.ClusterJob(name="a", placement="hosts 0-1 gpus 0-3", compute=1, communicate="1 s"),
+        pc.ClusterJob(name="b", placement="hosts 2-3 gpus 0-3", compute=3, communicate="1 s"),
+    ]
+    machine = pc.Machine.from_yaml("preset: dgx-a100-80g\nhosts: 4\nnics_per_host: 1")
+    outcome = pc.cluster(jobs, machine)
+    (bars,) = outcome.plot_links().data
+    assert list(bars.x) == [25.0, 50.0]
+    assert all(name.endswith("and 3 like it") for name in bars.y)
+    assert len(outcome.links) == 8
+
+
 def test_results_say_what_they_are_in_a_line(small, forecast, ranking):
     plan = ("tp=8,mb=1",)
     results = [

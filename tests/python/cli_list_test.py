@@ -21,6 +21,13 @@ def test_names_are_printed_one_a_line(cli, kind):
     assert out.splitlines() == shipped.KINDS[kind]()
 
 
+@pytest.mark.parametrize("name", shipped.KINDS["gpus"]())
+def test_every_gpu_has_its_story(cli, name):
+    code, out, err = cli("show", name)
+    assert (code, err) == (0, "")
+    assert out.split()[0] == name
+
+
 @pytest.mark.parametrize("width", [80, 100, 120])
 @pytest.mark.parametrize(
     "words",

@@ -202,7 +202,7 @@ def test_no_plan_of_the_default_space_of_a_framework_is_faster():
     whole = pc.rank(model, machine, batch=512, profile="deepspeed", top=1)[0]
     choice = pc.plan(model, machine, framework="deepspeed", batch=512)
     assert choice.best.iteration_time <= whole.iteration_time * 1.04
-    assert not any("default space is large" in text for text in choice.said)
+    assert not any("were not looked at" in text for text in choice.said)
 
 
 def test_of_a_very_large_space_the_usual_plans_are_looked_at(small, monkeypatch):
@@ -210,8 +210,25 @@ def test_of_a_very_large_space_the_usual_plans_are_looked_at(small, monkeypatch)
     best = pc.plan(small, machine, batch=64).best
     monkeypatch.setattr(plan_search, "_WHOLE", 10)
     choice = pc.plan(small, machine, batch=64)
-    assert any("default space is large" in text for text in choice.said)
+    (said,) = (text for text in choice.said if "were not looked at" in text)
+    whole, left, usual = (int(n.replace(",", "")) for n in re.findall(r"[\d,]*\d", said)[:3])
+    assert whole == left + usual
+    assert 0 < left < whole
     assert choice.best.iteration_time <= best.iteration_time * 1.2
+
+
+@pytest.mark.parametrize("framework", ["megatron", "deepspeed", "fsdp"])
+def test_gpus_without_bf16_train_in_fp16(cli, small_file, framework):
+    job = ("plan", small_file, "dgx1-v100-32g:1", *BATCH, "--for", framework)
+    answer = cli.json(*job)
+    assert answer["forecast"]["provenance"]["dtype"] == "fp16"
+    assert "V100-SXM-32GB has no units for bf16, so the type is fp16" in answer["said"]
+    assert "fp16" in answer["launch"]
+    assert "bf16" not in answer["launch"]
+    asked = cli.json(*job, "--dtype", "fp32", "--space", "mb=4")
+    assert asked["forecast"]["provenance"]["dtype"] == "fp32"
+    predicted = cli.json("predict", "-m", small_file, "-c", "dgx1-v100-32g:1", *BATCH)
+    assert predicted["provenance"]["dtype"] == "fp16"
 
 
 def test_rank_keeps_to_what_a_framework_runs(cli, small_file, tmp_path):

@@ -48,10 +48,20 @@ def answer_page(
     """The page that --report asks for, made by `page` of the command line; then what is `shown`,
     or `fields()` as JSON with --json.
     """
+    report(options, page)
+    show(options, shown, fields)
+
+
+def report(options: argparse.Namespace, page: Callable[[str], Any]) -> None:
+    """The page that --report asks for."""
     if options.report is not None:
         from plancast.report.page.frame import write_page
 
         write_page(options.report, page(said_command(options)))
+
+
+def show(options: argparse.Namespace, shown: Any, fields: Callable[[], Any]) -> None:
+    """What is `shown`, or `fields()` as JSON with --json."""
     if options.json:
         print_json(fields())
     else:

@@ -96,5 +96,31 @@ def answers_first() -> Iterator[None]:
         raise
 
 
+class Held:
+    """Whether Ctrl-C was pressed while it had to wait."""
+
+    pressed = False
+
+    def press(self, number: int, frame: FrameType | None) -> None:
+        """The handler; whoever presses twice does not want to wait."""
+        if self.pressed:
+            raise KeyboardInterrupt
+        self.pressed = True
+
+
+@contextmanager
+def held() -> Iterator[Held]:
+    """Within it, Ctrl-C waits once: what is being written is written whole."""
+    waiting = Held()
+    if threading.current_thread() is not threading.main_thread():
+        yield waiting
+        return
+    before = signal.signal(signal.SIGINT, waiting.press)
+    try:
+        yield waiting
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _raise_ended(number: int, frame: FrameType | None) -> None:
     raise Ended(number)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import itertools
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -74,6 +76,8 @@ _SUBCOMMANDS = (
 # Of files the writer says the name; these are of standard output, which has none.
 _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
+# A part of a plan, as `mb=1` or `sp`.
+_PART = re.compile(r"[a-z_]+=[\w:+.|*-]+|sp")
 # Options that people look for and what there is instead.
 _ADAPTERS = ("--lora", "--qlora", "--peft")
 _INSTEAD = {
@@ -132,12 +136,13 @@ def _answer(arguments: list[str]) -> int:
     except UsageError as error:
         return _fail(str(error))
     except KeyboardInterrupt as error:
-        print("plancast: stopped", file=sys.stderr)
-        return status_of(error)
+        return _stopped(error)
     except BrokenPipeError:
         # The reader of a pipe that a file was written to went away; that is its right.
         return 0
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # while the core was loaded
+            return _stopped(error.__cause__)
         from plancast.errors import InputError
 
         if isinstance(error, InputError):
@@ -156,11 +161,21 @@ def _answer(arguments: list[str]) -> int:
         return 1
 
 
+def _stopped(error: KeyboardInterrupt) -> int:
+    # Python ends by the signal if it came in code made from text, as of a dataclass, however it
+    # was handled; running other such code has it forget that.
+    exec("")
+    print("plancast: stopped", file=sys.stderr)
+    return status_of(error)
+
+
 def _run(arguments: list[str]) -> int:
     parser = build_parser()
     _check_command(arguments)
+    _check_nouns(arguments, parser)
     options, rest = parser.parse_known_args(arguments)
     if rest:
+        _check_spaces(rest, options)
         _refuse(rest, parser, options.command)
     if options.version:
         from plancast import __version__
@@ -180,6 +195,32 @@ def _run(arguments: list[str]) -> int:
     return code
 
 
+def _check_nouns(arguments: list[str], parser: argparse.ArgumentParser) -> None:
+    """Says where names of models and machines go if they come without their options."""
+    command = arguments[0] if arguments else ""
+    if "-m" not in _options_of(parser, command) or command == "plan":
+        return
+    words = list(itertools.takewhile(lambda word: not word.startswith("-"), arguments[1:]))
+    if not words or len(words) > 2:
+        return
+    from plancast.models import presets
+
+    taken = [("-c" if presets.is_machine(word) else "-m", word) for word in words]
+    if not any(presets.is_machine(word) or presets.is_transformer(word) for word in words):
+        return
+    typed = " ".join(f"{option} {word}" for option, word in taken)
+    raise UsageError(f"`{words[0]}` needs its option. Write `plancast {command} {typed}`.")
+
+
+def _check_spaces(rest: list[str], options: argparse.Namespace) -> None:
+    """Says how a plan is written if its parts stand apart."""
+    plan = getattr(options, "strategy", None)
+    said = plan[-1] if isinstance(plan, list) and plan else plan
+    if isinstance(said, str) and all(_PART.fullmatch(word.strip(",")) for word in rest):
+        parts = ",".join(word.strip(",") for word in (said, *rest))
+        raise UsageError(f"the parts of a plan are joined by commas. Write `-s {parts}`.")
+
+
 def _refuse(rest: list[str], parser: argparse.ArgumentParser, command: str | None) -> NoReturn:
     """Says what to type instead of words that no option takes."""
     from plancast.arguments import near
@@ -189,13 +230,14 @@ def _refuse(rest: list[str], parser: argparse.ArgumentParser, command: str | Non
     option = word.partition("=")[0]
     if not option.startswith("-"):
         raise UsageError(f"`{word}` is not understood. `{name} --help` shows the options.")
+    known = _options_of(parser, command)
     if option in _ADAPTERS:
         from plancast.strategy_words import adapters
 
-        raise UsageError(f"no option `{option}`. {adapters(option)}")
+        taker = "predict" if command is None or "-s" in known else command
+        raise UsageError(f"no option `{option}`. {adapters(option, taker)}")
     if option in _INSTEAD:
         raise UsageError(f"no option `{option}`. {_INSTEAD[option]}")
-    known = _options_of(parser, command)
     hint = near(option.lstrip("-"), [one.lstrip("-") for one in known if one.startswith("--")])
     hint = hint.replace("`", "`--", 1)
     raise UsageError(f"no option `{option}`.{hint} `{name} --help` shows the options.")

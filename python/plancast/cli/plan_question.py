@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from plancast.cli import answers
+from plancast.cli import answers, interrupt
 from plancast.cli import options as opts
 from plancast.cli.launch_options import Default
 from plancast.errors import InputError
@@ -79,7 +79,7 @@ def take_nouns(options: argparse.Namespace) -> None:
     ]
     if missing:
         raise InputError(
-            f"`plancast plan` needs {' and '.join(missing)}. Write `plancast plan MODEL MACHINE`; "
+            f"`plancast plan` needs {', and '.join(missing)}. Write `plancast plan MODEL MACHINE`; "
             "`plancast list models` and `plancast list machines` have their names."
         )
     if options.cluster in Machine.presets():
@@ -98,8 +98,10 @@ def own(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def choose(options: argparse.Namespace, model: Model, machine: Machine) -> Choice:
-    """The answer that the options ask for."""
+def choose(
+    options: argparse.Namespace, model: Model, machine: Machine, *, partial: bool = False
+) -> Choice:
+    """The answer that the options ask for; `partial`: if Ctrl-C stops it, the best until then."""
     from plancast.choice import plan
     from plancast.cli.progress import progress_bar
 
@@ -113,10 +115,11 @@ def choose(options: argparse.Namespace, model: Model, machine: Machine) -> Choic
             **{"tokens" if model.seq > 0 else "samples": getattr(options, "tokens", None)},
             price=getattr(options, "price", None) or "on-demand",
             space=getattr(options, "space", None) or "",
-            dtype=str(options.dtype),
+            dtype=None if isinstance(options.dtype, Default) else str(options.dtype),
             profile=profile,
             cuda_graphs=options.cuda_graphs,
             session=opts.load_session(options),
+            partial=partial,
             progress=progress,
             **opts.types_of(options),
         )
@@ -127,7 +130,6 @@ def run(options: argparse.Namespace) -> int:
     from plancast import files
     from plancast.frameworks import commands
     from plancast.frameworks.formats import framework_name
-    from plancast.report.page.choice import choice_page
 
     answers.check_page(options.report)
     files.check_writable(options.out, (".yaml", ".yml"))
@@ -138,15 +140,35 @@ def run(options: argparse.Namespace) -> int:
     if options.price is not None and options.tokens is None:
         raise InputError("--price is of a whole run; add --tokens, such as `--tokens 1T`.")
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
-    choice = choose(options, model, machine)
-    best = choice.best
-    if best is not None and options.launch is not None:
-        choice = choice.write_launch(options.launch)
-    if best is not None and options.out is not None:
-        from plancast.strategy import Strategy
+    with interrupt.answers_first():
+        choice = choose(options, model, machine, partial=True)
+        return _answer(options, choice)
 
-        files.write_text(options.out, Strategy.parse(best.strategy).to_yaml())
-    answers.answer_page(
-        options, lambda command: choice_page(choice, command), choice, choice.to_dict
-    )
+
+def _answer(options: argparse.Namespace, choice: Choice) -> int:
+    """Writes what was asked for. If Ctrl-C is pressed, all that is quickly done."""
+    from plancast import files
+    from plancast.report.page.choice import choice_page
+    from plancast.strategy import Strategy
+
+    best = choice.best
+    with interrupt.held() as waiting:
+        if best is not None and options.launch is not None:
+            choice = choice.write_launch(options.launch)
+        if best is not None and options.out is not None:
+            files.write_text(options.out, Strategy.parse(best.strategy).to_yaml())
+    stopped = choice.stopped or waiting.pressed
+    try:
+        if not stopped:
+            answers.report(options, lambda command: choice_page(choice, command))
+    except KeyboardInterrupt as error:
+        if type(error) is not KeyboardInterrupt:
+            raise
+        stopped = True
+    if stopped and options.report is not None:
+        answers.remark(options, f"stopped, so `{options.report}` was not written")
+    with interrupt.held() as waiting:
+        answers.show(options, choice, choice.to_dict)
+    if stopped or waiting.pressed:
+        return interrupt.status_of(KeyboardInterrupt())
     return answers.NOTHING_FITS if best is None else 0

@@ -154,6 +154,7 @@ def _choice(options: argparse.Namespace) -> Choice:
     if choice.best is not None:
         options.strategy, options.batch = choice.best.strategy, choice.batch
         options.batch_said, options.profile = choice.batch, choice.best.profile
+        options.dtype = choice.best.dtype
         answers.remark(options, "note: without -s it is the plan that `plancast plan` chooses")
         for text in choice.said:
             answers.remark(options, f"note: {text}")

@@ -218,6 +218,13 @@ class ClusterOutcome:
 
         files.write_text(path, cluster_svg(self, title))
 
+    def plot_links(self) -> Any:
+        """How full the fullest links are, as a plotly figure."""
+        from plancast.charts.figure import drawn
+        from plancast.report.page.cluster import links_figure
+
+        return drawn(links_figure(self), "The fullest links")
+
     def __rich__(self) -> RenderableType:
         from plancast.report.cluster import cluster_tables
 

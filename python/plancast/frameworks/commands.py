@@ -8,14 +8,13 @@ from plancast import files
 from plancast.errors import InputError
 from plancast.frameworks.formats import FRAMEWORKS, framework_name
 
-# Of each framework: what runs on every host. {file}, {hosts}, {gpus}; scripts are the user's.
+# Of each framework: what runs on every host. {file}, {gpus}; scripts are the user's.
 _COMMANDS = {
     "megatron-core": "source {file} && torchrun {rendezvous} pretrain_gpt.py "
     '"${{MEGATRON_ARGS[@]}}" --data-path DATA --train-iters N',
     "torchtitan": "torchrun {rendezvous} -m torchtitan.train --job.config_file {file}",
     "fsdp": "accelerate launch --config_file {file} TRAIN.py",
-    "deepspeed": "deepspeed --hostfile HOSTS --num_nodes {hosts} --num_gpus {gpus} TRAIN.py "
-    "--deepspeed_config {file}",
+    "deepspeed": "deepspeed {nodes}--num_gpus {gpus} TRAIN.py --deepspeed_config {file}",
     "composer": "composer {world} TRAIN.py {file}",
 }
 
@@ -68,14 +67,17 @@ def command(framework: str, file: str | Path, *, hosts: int, gpus_per_host: int)
 
     >>> command("fsdp", "plan.yaml", hosts=2, gpus_per_host=8)
     'accelerate launch --config_file plan.yaml TRAIN.py'
+    >>> command("deepspeed", "plan.json", hosts=1, gpus_per_host=8)
+    'deepspeed --num_gpus 8 TRAIN.py --deepspeed_config plan.json'
     """
     rendezvous = f"--nproc-per-node {gpus_per_host}"
-    world = f"-n {gpus_per_host}"
+    world, nodes = f"-n {gpus_per_host}", ""
     if hosts > 1:
         rendezvous = f"--nnodes {hosts} {rendezvous} --rdzv-backend c10d --rdzv-endpoint HEAD:29500"
+        nodes = f"--hostfile HOSTS --num_nodes {hosts} "
         world += f" --world_size {hosts * gpus_per_host} --node_rank RANK --master_addr HEAD"
     return _COMMANDS[framework_name(framework)].format(
-        file=file, hosts=hosts, gpus=gpus_per_host, rendezvous=rendezvous, world=world
+        file=file, gpus=gpus_per_host, rendezvous=rendezvous, world=world, nodes=nodes
     )
 
 

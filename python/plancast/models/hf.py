@@ -9,6 +9,7 @@ from typing import Any
 
 from plancast import arguments, files
 from plancast.errors import InputError
+from plancast.models.draft import draft
 from plancast.models.fields import Fields
 
 # `model_type`, and the module of plancast.models.families whose function of the
@@ -121,9 +122,14 @@ def _model_type(values: Mapping[str, Any], fields: Fields) -> str:
     if said not in _READERS:
         raise InputError(
             f"{fields.what}: architecture `{said}` is not known."
-            f"{arguments.offer(said, architectures())} docs/models.md lists them."
+            f"{arguments.offer(said, architectures())} docs/models.md lists them.{_own(values)}"
         )
     return said
+
+
+def _own(values: Mapping[str, Any]) -> str:
+    text = draft(values)
+    return f" Were it a plain transformer, it is a model.yaml with `{text}`." if text else ""
 
 
 def _known() -> str:

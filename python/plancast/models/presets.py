@@ -161,9 +161,11 @@ def config(name: str) -> dict[str, Any]:
     fields = _fields(name)
     if fields is not None:
         return fields
+    offered = arguments.offer(name, names())
+    listed = "" if "Did you mean" in offered else " `plancast list models` has all."
     raise InputError(
-        f"no model preset `{name}`.{arguments.offer(name, names())} Other models come as a "
-        "`config.json` or a file with sizes (docs/models.md)."
+        f"no model preset `{name}`.{offered}{listed} Other models come as a `config.json` or a "
+        "file with sizes (docs/models.md)."
     )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plancast.clusters.changes import ClusterChange
-    from plancast.clusters.outcome import ClusterOutcome
+    from plancast.clusters.outcome import ClusterOutcome, LinkOutcome
 
 _MOST_JOBS, _MOST_LINKS, _MOST_WAITS = 24, 6, 10
 _IMMENSE = 1e29
@@ -121,21 +121,28 @@ def _jobs(outcome: ClusterOutcome) -> FittedTable:
     return table
 
 
-def _links(outcome: ClusterOutcome) -> FittedTable:
-    """Links used alike are one row."""
-    groups: dict[tuple[str, int], list[str]] = {}
+def links_alike(outcome: ClusterOutcome) -> list[tuple[str, float, int, int]]:
+    """Names, use and jobs of links, those that are used alike once, and how many they are."""
+    groups: dict[tuple[str, int], list[LinkOutcome]] = {}
     for link in outcome.links:
-        groups.setdefault((percent(link.utilisation), link.jobs), []).append(link.name)
+        groups.setdefault((percent(link.utilisation), link.jobs), []).append(link)
+    found = []
+    for (_, jobs), links in groups.items():
+        others = f" and {len(links) - 1:,} like it" if len(links) > 1 else ""
+        found.append((f"{links[0].name}{others}", links[0].utilisation, jobs, len(links)))
+    return found
+
+
+def _links(outcome: ClusterOutcome) -> FittedTable:
+    groups = links_alike(outcome)
     table = FittedTable()
     table.words("fullest links", least=20)
     table.numbers("used")
     table.numbers("jobs", leaves=1)
-    for (used, jobs), names in list(groups.items())[:_MOST_LINKS]:
-        others = f" and {len(names) - 1:,} like it" if len(names) > 1 else ""
-        table.row(names[0] + others, used, f"{jobs:,}")
+    for name, used, jobs, _ in groups[:_MOST_LINKS]:
+        table.row(name, percent(used), f"{jobs:,}")
     if len(groups) > _MOST_LINKS:
-        left = sum(len(names) for names in list(groups.values())[_MOST_LINKS:])
-        table.row(f"and {left:,} more")
+        table.row(f"and {sum(many for *_, many in groups[_MOST_LINKS:]):,} more")
     return table
 
 

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 # How advice on one plan ends where nothing small would make it fit (planner/fit/fit_advice.cc).
 NO_CHANGE = "No single change of it fits; `plancast plan` looks for another plan."
-# A number that is a word of its own: not that of `H100` or `fp8`.
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?!\w)")
+# A number that is a word of its own: not that of `H100`, `fp8` or section 2.1.2.
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?!\w|[.,]\d)")
+_HOLE = "\0"
+# One that nobody can read without commas.
+_MANY_DIGITS = re.compile(r"(?<![\w.])\d{5,}(?![\w.]*\w)")
 
 
 def setting(forecast: Forecast) -> dict[str, str]:
@@ -59,8 +62,17 @@ def remarks(
             whose = ""
             if names is not None and len(positions) < len(forecasts):
                 whose = f"{names(positions)}: "
-            lines.append(Text(f"{word}: {whose}{text}", style=style))
+            lines.append(Text(f"{word}: {whose}{readable(text)}", style=style))
     return lines
+
+
+def readable(text: str) -> str:
+    """The text with commas in long numbers.
+
+    >>> readable("35651584 of 8065912832, arXiv:2412.19437, 1024 GPUs")
+    '35,651,584 of 8,065,912,832, arXiv:2412.19437, 1024 GPUs'
+    """
+    return _MANY_DIGITS.sub(lambda found: f"{int(found[0]):,}", text)
 
 
 def merged(remarks: Sequence[Iterable[str]]) -> list[tuple[str, list[int]]]:
@@ -72,14 +84,14 @@ def merged(remarks: Sequence[Iterable[str]]) -> list[tuple[str, list[int]]]:
     found: dict[str, dict[int, list[str]]] = {}
     for position, texts in enumerate(remarks):
         for text in texts:
-            kind = _NUMBER.sub("0", text)
+            kind = _NUMBER.sub(_HOLE, text)
             while position in found.get(kind, {}):  # said twice of one plan, of other numbers
                 kind += " "
             found.setdefault(kind, {})[position] = _NUMBER.findall(text)
     result = []
     for kind, by_position in found.items():
         figures = [_range(column) for column in zip(*by_position.values(), strict=True)]
-        words = _NUMBER.split(kind.rstrip(" "))
+        words = kind.rstrip(" ").split(_HOLE)
         text = "".join(map("".join, zip_longest(words, figures, fillvalue="")))
         result.append((text, list(by_position)))
     return result

@@ -154,8 +154,10 @@ def _gpu_story(name: str) -> RenderableType:
     table.words("", style="dim")
     table.words("")
     for key, value in fields.items():
-        if key not in ("name", "source"):
-            table.row(key, f"{value:,g}")
+        if key not in ("name", "source") and (value or key != "usd_per_hour"):
+            none = key.endswith("_tflops") and not value
+            text = f"{value:,g}" if isinstance(value, int | float) else str(value)
+            table.row(key, "none" if none else text)
     table.row("own kernels", percent(row["own_kernels"], 0))
     table.row("machines", ", ".join(row["machines"]))
     source = WrappedText(f"source: {fields['source']}", style="dim")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from plancast.errors import InputError
 from plancast.forecast import Forecast
@@ -13,6 +13,10 @@ from plancast.planning import rank, why_framework_cannot_run
 from plancast.ranking import Ranking
 from plancast.simplicity import simplest_of_ties
 
+Tell: TypeAlias = Callable[[int, int], object]
+Ranked: TypeAlias = Callable[[str, Tell | None], Ranking]
+
+FEW = 8  # plans of a space that are kept
 _LOOKED_AT = 2  # of the first ranking
 _LARGE = 3e9  # parameters from which one sample keeps a GPU busy
 _FIXED = ("tp", "pp", "cp", "ep", "mb")
@@ -32,7 +36,7 @@ def best_plan(
     *,
     batch: int,
     profile: str,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Tell | None = None,
     **how: Any,
 ) -> Forecast:
     """The fastest plan of a narrow space: parallel sizes first, then how stages are cut.
@@ -52,7 +56,15 @@ def best_plan(
     Raises:
       NoPlanFitsError: none fits in memory.
     """
-    return good_plans(model, machine, batch=batch, profile=profile, progress=progress, **how)[0]
+
+    def ranked(space: str, told: Tell | None) -> Ranking:
+        return rank(
+            model, machine, batch=batch, space=space, top=FEW, profile=profile, progress=told, **how
+        )
+
+    return good_plans(
+        model, machine, batch=batch, profile=profile, ranked=ranked, progress=progress
+    )[0]
 
 
 def good_plans(
@@ -61,30 +73,33 @@ def good_plans(
     *,
     batch: int,
     profile: str,
-    progress: Callable[[int, int], object] | None = None,
-    **how: Any,
+    ranked: Ranked,
+    progress: Tell | None = None,
 ) -> list[Forecast]:
     """The plans that `best_plan` chooses from, the fastest first.
+
+    Args:
+      model: what is trained.
+      machine: where.
+      batch: samples per step.
+      profile: software profile.
+      ranked: ranks a space; called with it and with what is told how far that is.
+      progress: of the first pass.
 
     Raises:
       NoPlanFitsError: none fits in memory.
     """
     zero, mb = _first_zero(profile), micro_batches(model)
-    first = _ranked(
-        model, machine, f"{zero}vpp=1,mb={mb},recompute=none|selective|full", batch, profile,
-        progress, how,
-    )  # fmt: skip
+    first = ranked(f"{zero}vpp=1,mb={mb},recompute=none|selective|full", progress)
     if not len(first):
-        wider = _ranked(model, machine, least_space(model), batch, profile, None, how)
+        wider = ranked(least_space(model), None)
         if not len(wider):
             raise NoPlanFitsError(why_none(wider, model, machine, batch), wider)
         first = wider
     # Without stages, sharding more than the optimizer costs little and leaves room, and sharding
     # nothing is simplest.
-    sharded = f"pp=1,vpp=1,zero=0|2|3,mb={mb},recompute=none|selective|full"
-    flat = _ranked(model, machine, sharded, batch, profile, None, how)
-    finer = _finer(model, machine, first, zero, batch, profile, how)
-    return fastest_first([*first, *flat, *finer])
+    flat = ranked(f"pp=1,vpp=1,zero=0|2|3,mb={mb},recompute=none|selective|full", None)
+    return fastest_first([*first, *flat, *_finer(first, zero, ranked)])
 
 
 def fastest_first(plans: Iterable[Forecast]) -> list[Forecast]:
@@ -105,36 +120,13 @@ def _first_zero(profile: str) -> str:
     return "" if zero is None else f"zero={zero},"
 
 
-def _finer(
-    model: Model,
-    machine: Machine,
-    first: Ranking,
-    zero: str,
-    batch: int,
-    profile: str,
-    how: dict[str, Any],
-) -> list[Forecast]:
+def _finer(first: Ranking, zero: str, ranked: Ranked) -> list[Forecast]:
     """The best sizes of a ranking with stages that are cut in chunks."""
     plans: list[Forecast] = []
     for sizes in list(dict.fromkeys(_sizes(plan.strategy) for plan in first))[:_LOOKED_AT]:
         if "pp=1," not in sizes:
-            space = f"{zero}{sizes},vpp=*,recompute=none|selective|full"
-            plans += _ranked(model, machine, space, batch, profile, None, how)
+            plans += ranked(f"{zero}{sizes},vpp=*,recompute=none|selective|full", None)
     return plans
-
-
-def _ranked(
-    model: Model,
-    machine: Machine,
-    space: str,
-    batch: int,
-    profile: str,
-    progress: Callable[[int, int], object] | None,
-    how: dict[str, Any],
-) -> Ranking:
-    return rank(
-        model, machine, batch=batch, space=space, top=8, profile=profile, progress=progress, **how
-    )
 
 
 def _sizes(strategy: str) -> str:

@@ -149,6 +149,13 @@ class SpotRun(Immutable):
             "sources": list(self.sources),
         }  # fmt: skip
 
+    def plot_hosts(self) -> Any:
+        """Hosts over time, and how many of them train, as a plotly figure."""
+        from plancast.charts.figure import drawn
+        from plancast.report.page.spot import hosts_figure
+
+        return drawn(hosts_figure(self), f"{self.model.name} on hosts that come and go")
+
     def __rich__(self) -> RenderableType:
         from plancast.report.spot import spot_tables
 

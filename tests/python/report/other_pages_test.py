@@ -15,8 +15,21 @@ from plancast.report.page.frame import write_page
 from plancast.report.page.text import text_page
 from plancast.report.page.train import goodput_figure, run_page
 
+LONG = "dp=1,tp=2,sp,pp=4,vpp=1,zero=0,mb=1,recompute=selective,attn=flash,bucket=160MB"
 EVIL = "x</script><img src=x onerror=alert(1)>"
 SIZES = {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1000, "seq": 256}
+
+# Words of cards beyond their edge, cells wider than the page, and legends that one has to scroll.
+CLIPPED = """
+const wide = (e) => e.scrollWidth > e.clientWidth + 1;
+return [
+  ...[...document.querySelectorAll('.card, .card span')].filter(wide).map((e) => e.textContent),
+  ...[...document.querySelectorAll('td.long')].filter(
+    (e) => e.getBoundingClientRect().width > innerWidth).map((e) => e.textContent),
+  ...[...document.querySelectorAll('.legend .scrollbar')].filter(
+    (e) => e.getAttribute('height') > 0).map((e) => 'a legend scrolls'),
+];
+"""
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +40,7 @@ def model():
 @pytest.fixture(scope="module")
 def comparison(model):
     machine = pc.Machine.preset("dgx-a100-80g")
-    return pc.compare(
-        *(pc.predict(model, machine, plan, batch=16) for plan in ("tp=8,mb=1", "tp=2,pp=4,mb=1"))
-    )
+    return pc.compare(*(pc.predict(model, machine, plan, batch=16) for plan in ("tp=8,mb=1", LONG)))
 
 
 @pytest.fixture(scope="module")
@@ -112,5 +123,6 @@ def look(driver, page, folder):
     for width in (400, 800):
         fit(driver, width)
         assert overflow(driver) <= 0
+        assert driver.execute_script(CLIPPED) == []
     assert driver.execute_script("return document.images.length") == 0
     assert complaints(driver) == []

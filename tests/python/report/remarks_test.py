@@ -69,3 +69,16 @@ def test_two_like_remarks_of_one_plan_stay_two():
         ("stage 1 waits", [0]),
         ("stage 2 waits", [0]),
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "of 4 hosts (arXiv:2412.19437, section 2.1.2), which is not simulated",
+        "zero=3 (at most 1), 1,024, 2,5 and 10.",
+        "`H100-SXM-80GB/gemm/bf16` of v1.2",
+    ],
+)
+def test_what_one_plan_says_is_said_as_it_is(text):
+    assert merged([[text]]) == [(text, [0])]
+    assert merged([[text], [text], []]) == [(text, [0, 1])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from plancast.report.cluster import links_alike
 from plancast.report.page.colours import plain
 from plancast.report.page.figures import Figure, seconds_scale
 from plancast.report.page.frame import Card, Chart, Page, Section, Words, csv_text, script_json
@@ -58,7 +59,7 @@ def cluster_page(
             ],
             10,
         )
-        chart = Chart.of("The fullest links", _links(outcome))
+        chart = Chart.of("The fullest links", links_figure(outcome))
         page.sections.append(Section("Links", [chart, grid], "links"))
     if outcome.waits:
         page.sections.append(Section("Who waits for whom", [_waits(outcome)], "waits"))
@@ -158,16 +159,17 @@ def _course(ran: Sequence[JobOutcome], last: float) -> Figure:
     return {"data": data, "layout": layout}
 
 
-def _links(outcome: ClusterOutcome) -> Figure:
-    shown = sorted(outcome.links, key=lambda link: -link.utilisation)[:_MOST_BARS][::-1]
+def links_figure(outcome: ClusterOutcome) -> Figure:
+    """How full the fullest links are; those that are used alike are one bar."""
+    shown = sorted(links_alike(outcome), key=lambda link: -link[1])[:_MOST_BARS][::-1]
     trace = {
-        "type": "bar", "orientation": "h", "y": [plain(link.name) for link in shown],
-        "x": [float(f"{100 * link.utilisation:.4g}") for link in shown],
+        "type": "bar", "orientation": "h", "y": [plain(name) for name, *_ in shown],
+        "x": [float(f"{100 * used:.4g}") for _, used, *_ in shown],
         "marker": {"color": "#f2a541"},
         "hovertemplate": "%{y}: %{x} % used<extra></extra>",
     }  # fmt: skip
     layout = {
-        "height": 90 + 20 * max(1, len(shown)),
+        "height": 90 + 26 * max(1, len(shown)),
         "margin": {"l": 8, "r": 12, "t": 8, "b": 8},
         "showlegend": False,
         "xaxis": {"title": {"text": "% used"}, "range": [0, 100], "automargin": True},

@@ -61,7 +61,12 @@ def comparison_page(comparison: Comparison, command: str = "") -> Page:
         notes=list(dict.fromkeys(note for f in forecasts for note in f.notes)),
         command=command,
     )
+    units = {f.unit for f in forecasts}
+    rate = f"{units.pop()}/s/GPU" if len(units) == 1 else ""
     rows = [[label, *(cell(f) for f in forecasts)] for label, cell in _ROWS]
+    if rate:
+        at = [label for label, _ in _ROWS].index("units/s/GPU")
+        rows[at] = [rate, *(count(f.units_per_s_per_gpu) for f in forecasts)]
     wordy = [row for row in rows if any(row[1:])]
     names = [
         f"{name}: {duration(f.iteration_time)}" for name, f in zip(letters, forecasts, strict=True)

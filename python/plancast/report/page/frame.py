@@ -35,6 +35,23 @@ class Part(Protocol):
         ...
 
 
+# Letters of a word that may be broken where a table is narrow.
+_LONG = 22
+
+
+def breakable(text: str) -> str:
+    """Markup of a text whose long words, as those of plans are, break behind their commas.
+
+    >>> breakable("a,b"), breakable("dp=64,tp=8,pp=4,zero=1,mb=1")
+    ('a,b', 'dp=64,<wbr>tp=8,<wbr>pp=4,<wbr>zero=1,<wbr>mb=1')
+    """
+    words = [
+        html(word).replace(",", ",<wbr>") if len(word) > _LONG else html(word)
+        for word in text.split(" ")
+    ]
+    return " ".join(words)
+
+
 @dataclass(frozen=True)
 class Card:
     """A figure of the answer: `tone` is good, bad or empty."""
@@ -48,7 +65,7 @@ class Card:
         """Its markup."""
         more = f"<small>{html(self.more)}</small>" if self.more else ""
         return (
-            f'<div class="card {self.tone}"><span>{html(self.label)}</span>'
+            f'<div class="card {self.tone}"><span>{breakable(self.label)}</span>'
             f"<b>{html(self.value)}</b>{more}</div>"
         )
 
@@ -133,8 +150,11 @@ class Table:
                 if i == 0 and self.bars:
                     width = 100 * max(0.0, min(1.0, self.bars[at]))
                     bar = f'<i class="bar" style="width:{width:.1f}%"></i>'
-                kind = "" if i in self.words else ' class="n"'
-                cells.append(f"<td{kind}>{bar}{html(cell)}</td>")
+                kinds = [] if i in self.words else ["n"]
+                if any(len(word) > _LONG for word in cell.split()):
+                    kinds.append("long")
+                kind = f' class="{" ".join(kinds)}"' if kinds else ""
+                cells.append(f"<td{kind}>{bar}{breakable(cell)}</td>")
             body.append(f"<tr>{''.join(cells)}</tr>")
         return (
             f'<div class="scroll"><table><thead><tr>{heads}</tr></thead>'

@@ -15,7 +15,7 @@ from plancast.report.page.traffic import ClassTraffic, Rates
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_POINTS = 400
+POINTS = 400  # parts of a step
 _NAMES = ("links of the host", "network")
 _FILLS = (colours.LINKS["tp"], colours.LINKS["dp"])
 
@@ -50,35 +50,50 @@ def link_course(lane: Lane, sent: ClassTraffic, edges: NDArray[np.float64]) -> N
 
 def link_figure(lane: Lane, sent: ClassTraffic, speed: Rates, end: float) -> Figure:
     """Shares of what the data sheet's rates carry, over the step."""
-    edges = np.linspace(0.0, end, _POINTS + 1)
+    edges = np.linspace(0.0, end, POINTS + 1)
     shares = link_course(lane, sent, edges)
     scale, unit = seconds_scale(end)
-    width = end / _POINTS
-    data: list[dict[str, Any]] = []
-    for row, rate in enumerate((speed.inside, speed.network)):
-        if rate > 0 and shares[row].any():
-            y = 100 * shares[row] / (width * rate)
-            data.append(
-                {
-                    "type": "scatter", "mode": "lines", "name": _NAMES[row], "fill": "tozeroy",
-                    "x": [float(f"{x * scale:.5g}") for x in edges[:-1] + width / 2],
-                    "y": [float(f"{value:.4g}") for value in y],
-                    "line": {"color": _FILLS[row], "width": 1, "shape": "hvh"},
-                    "hovertemplate": "%{fullData.name} %{y:.0f} %<extra></extra>",
-                }
-            )  # fmt: skip
-    layout = {
-        "height": 300,
+    width = end / POINTS
+    data = [
+        _line(100 * shares[row] / (width * rate), edges[:-1] + width / 2, scale, _NAMES[row], row)
+        for row, rate in enumerate((speed.inside, speed.network))
+        if rate > 0 and shares[row].any()
+    ]
+    return {"data": data, "layout": _layout(unit, several=True)}
+
+
+def course_figure(shares: NDArray[np.float64], end: float, name: str, kind: int) -> Figure:
+    """One link: shares of its rate over the step."""
+    scale, unit = seconds_scale(end)
+    middles = (np.arange(len(shares)) + 0.5) * end / len(shares)
+    line = _line(100 * shares, middles, scale, name, min(kind, len(_FILLS) - 1))
+    return {"data": [line], "layout": _layout(unit, several=False)}
+
+
+def _line(
+    y: NDArray[np.float64], x: NDArray[np.float64], scale: float, name: str, row: int
+) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "lines", "name": name, "fill": "tozeroy",
+        "x": [float(f"{value * scale:.5g}") for value in x],
+        "y": [float(f"{value:.4g}") for value in y],
+        "line": {"color": _FILLS[row], "width": 1, "shape": "hvh"},
+        "hovertemplate": "%{fullData.name} %{y:.0f} %<extra></extra>",
+    }  # fmt: skip
+
+
+def _layout(unit: str, *, several: bool) -> dict[str, Any]:
+    return {
+        "height": 300 if several else 240,
         "margin": {"l": 8, "r": 16, "t": 8, "b": 8},
         "hovermode": "x unified",
-        "showlegend": True,
+        "showlegend": several,
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         "xaxis": {"title": {"text": f"time, {unit}, as simulated"}, "automargin": True},
         "yaxis": {
             "title": {"text": "% of the rate"}, "automargin": True, "rangemode": "tozero",
         },
     }  # fmt: skip
-    return {"data": data, "layout": layout}
 
 
 def link_figures(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from plancast.question import PlanQuestion
 from plancast.report.page.frame import Chart, Part, Raw, Table
 from plancast.report.page.links import link_figures
-from plancast.report.page.traffic import ClassTraffic, Rates, rates, strides_of, traffic
+from plancast.report.page.single_links import classes_of, single_link_parts
+from plancast.report.page.traffic import ClassTraffic, Rates, rates, traffic
 from plancast.textual import html, percent
 
 if TYPE_CHECKING:
@@ -43,10 +44,11 @@ def machine_parts(forecast: Forecast, lanes: Sequence[Lane] = ()) -> list[Part]:
     size = min(fields["gpus_per_host"], _MOST_GPUS)
     hosts = min(question.machine.hosts, _MOST_HOSTS)
     axes = _axes(forecast, found)
+    drawn = classes_of(hosts * fields["gpus_per_host"], axes, found)
     pictures = [
         _host(
             host,
-            [_class_of(host * fields["gpus_per_host"] + i, axes, found) for i in range(size)],
+            drawn[host * fields["gpus_per_host"] :][:size].tolist(),
             used,
             fields,
         )
@@ -68,6 +70,10 @@ def machine_parts(forecast: Forecast, lanes: Sequence[Lane] = ()) -> list[Part]:
     figures = link_figures(lanes, found, speed, _MOST_CLASSES)
     if figures:
         parts.append(Chart("Links of a GPU over the step", figures, _OVER_TIME))
+        pod = fields["hosts_per_pod"] * fields["gpus_per_host"]
+        beyond = traffic(forecast, pod) if 0 < pod < forecast.devices else []
+        classes = classes_of(forecast.devices, axes, found)
+        parts += single_link_parts(fields, classes, lanes, found, beyond)
     return [*parts, _table(found)]
 
 
@@ -80,15 +86,6 @@ def _axes(forecast: Forecast, found: Sequence[ClassTraffic]) -> dict[str, int]:
     for size in sizes.values():
         rest //= max(1, size)
     return sizes if rest == 1 else {"pp": len(found), "rest": forecast.devices // len(found)}
-
-
-def _class_of(device: int, axes: Mapping[str, int], found: Sequence[ClassTraffic]) -> int:
-    strides = strides_of(axes)
-    place = {name: device // strides[name] % axes[name] for name in axes}
-    for at, one in enumerate(found):
-        if all(place.get(name, value) == value for name, value in one.where.items()):
-            return at
-    return 0
 
 
 def _used(one: ClassTraffic, seconds: float, speed: Rates) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from plancast.report.page.frame import (
     csv_text,
     script_json,
 )
+from plancast.report.page.grid import SCRIPTS
 from plancast.report.page.machine import machine_parts
 from plancast.report.page.modules import icicle, mean_seconds, module_seconds
 from plancast.report.page.roofline import bandwidths, kernel_points, roofline
@@ -63,6 +64,7 @@ def forecast_page(forecast: Forecast, command: str = "") -> Page:
         warnings=warnings(forecast),
         notes=forecast.notes,
         command=command,
+        scripts=SCRIPTS,
     )
     page.sections = [
         Section("Where the time goes", time_parts(forecast, found, stages), "time"),

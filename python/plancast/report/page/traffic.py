@@ -76,8 +76,11 @@ def rates(fields: Mapping[str, Any]) -> Rates:
     )
 
 
-def traffic(forecast: Forecast) -> list[ClassTraffic]:
-    """By device class; none for machines of unlike hosts, meshes of stages' own, other plans."""
+def traffic(forecast: Forecast, domain: int = 0) -> list[ClassTraffic]:
+    """By device class; none for machines of unlike hosts, meshes of stages' own, other plans.
+
+    `domain`: GPUs beyond which is the network; those that a machine's links join by default.
+    """
     question = forecast._question
     if not isinstance(question, PlanQuestion) or len(question.machine.sections) != 1:
         return []
@@ -92,7 +95,7 @@ def traffic(forecast: Forecast) -> list[ClassTraffic]:
     )
     if graph["reshards"]:
         return []
-    domain = rates(question.machine.to_dict()).domain
+    domain = domain or rates(question.machine.to_dict()).domain
     return [_of_program(program, graph["blocks"], domain) for program in graph["programs"]]
 
 

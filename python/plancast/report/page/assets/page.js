@@ -36,15 +36,21 @@ const plancast = (() => {
   // No bar of buttons: one of them would send the chart elsewhere.
   const options = { displaylogo: false, displayModeBar: false };
 
-  // On narrow pages a legend takes a line for every one or two names.
+  // A legend puts its names in columns, as wide as the longest; each line takes room of the chart.
   function fitted(place, figure) {
     const layout = { ...figure.layout };
     place.fullHeight = place.fullHeight || layout.height || place.clientHeight;
     layout.height = place.fullHeight;
     layout.width = place.clientWidth;
-    if (layout.legend && layout.showlegend !== false && place.clientWidth < 700) {
-      const names = figure.data.filter((t) => t.showlegend !== false && t.name).length;
-      layout.height += 20 * Math.ceil(names / (place.clientWidth < 500 ? 1 : 2));
+    if (layout.legend && layout.legend.orientation === "h" && layout.showlegend !== false) {
+      const names = figure.data.filter((t) => t.showlegend !== false && t.name).map((t) => t.name);
+      const widest = 50 + 7.5 * Math.max(0, ...names.map((name) => name.length));
+      const columns = Math.max(1, Math.floor(0.85 * place.clientWidth / widest));
+      const lines = Math.ceil(names.length / columns);
+      if (lines > 1) {
+        layout.height += 20 * lines;
+        layout.legend = { ...layout.legend, maxheight: 22 * lines + 10 };
+      }
     }
     place.style.height = `${layout.height}px`;
     if (layout.dragmode === undefined && matchMedia("(pointer: coarse)").matches) {
