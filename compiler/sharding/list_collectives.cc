@@ -19,11 +19,9 @@ int ListCollectives::Copies(const std::string& what, int64_t elements, double by
 }
 
 int ListCollectives::Gather(const std::vector<int>& axes, std::vector<int> deps) {
-  int ready = deps.empty() ? BlockBuilder::kNone : deps.back();
-  bool first = true;
+  int ready = BlockBuilder::kNone;
   for (const int64_t elements : *part_.lists) {
-    if (!first) out_.MarkHostSync(ready);
-    first = false;
+    if (ready != BlockBuilder::kNone) out_.MarkHostSync(ready);
     CommSpec comm;
     comm.kind = CollectiveKind::kAllGather;
     comm.axes = axes;

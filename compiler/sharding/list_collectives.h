@@ -21,7 +21,7 @@ class ListCollectives {
       : style_(style), unit_(unit), part_(part), purpose_(purpose), out_(*out) {}
 
   // One after the other: the host waits for each before it begins the next. Returns the task that
-  // ends the last; the last of `deps` if there is none.
+  // ends the last.
   int Gather(const std::vector<int>& axes, std::vector<int> deps);
   // Each after `after`.
   int Reduce(int after);

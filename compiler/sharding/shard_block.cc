@@ -45,9 +45,7 @@ class ShardTasks {
       const std::vector<int>& axes = secondary ? part.axes.secondary : part.axes.shard;
       if (axes.empty() || part.padded == 0) continue;
       if (part.lists.has_value()) {
-        const int before = out_.size();
-        const int last = ListCollectives(style_, unit, part, purpose_, &out_).Gather(axes, deps);
-        if (out_.size() > before) ready = last;
+        ready = ListCollectives(style_, unit, part, purpose_, &out_).Gather(axes, deps);
         continue;
       }
       CommSpec comm;

@@ -86,9 +86,9 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options,
       part->padded += CeilDiv(p.elements, axes.shards) * axes.shards;
     }
     part->to_reduce = part->padded / axes.sliced(mesh);
-    if (style.lists && !axes.rooted) {
+    if (style.lists && !axes.rooted && p.elements > style.lists_above) {
       if (!part->lists.has_value()) part->lists.emplace();
-      if (p.elements > style.lists_above) part->lists->push_back(part->padded - before);
+      part->lists->push_back(part->padded - before);
     }
   }
 }
