@@ -177,7 +177,7 @@ def senseless(forecast: pc.Forecast, figures: dict[str, Any]) -> str:
     return ""
 
 
-def _senseless_timeline(forecast: pc.Forecast) -> str:
+def senseless_timeline(forecast: pc.Forecast) -> str:
     """Tasks of a stream that overlap or lie outside, or memory that cannot be; or nothing."""
     ends: dict[tuple[str, str], float] = {}
     # Where iterations overlap, a stage's own may begin late and end late.
@@ -230,7 +230,7 @@ def fault_of(plan: Plan, slices: int = MOST_SLICES) -> str | None:
             return f"{a} with shortcuts, {b} without"
     if with_timeline._core.chrome_trace() != without._core.chrome_trace():
         return "another trace without shortcuts"
-    word = _senseless_timeline(with_timeline)
+    word = senseless_timeline(with_timeline)
     if word:
         return word
     for entry in forecast.memory:
