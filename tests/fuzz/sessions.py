@@ -67,6 +67,7 @@ class Session:
         self, model: pc.Model, machine: pc.Machine, strategy: pc.Strategy, **more: Any
     ) -> pc.Forecast:
         """The forecast of any plan, with the session's options, in a new session."""
+        self.plans += 1
         return pc.predict(
             model, machine, strategy, **{**self.drawn.options, "session": pc.Session(), **more}
         )
