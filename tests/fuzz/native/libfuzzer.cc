@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 
 namespace plancast {
 namespace {
+
+constexpr double kMostSeconds = 5;  // of CPU: 1, sanitized
 
 const FuzzTarget& Target() {
   static const auto* const target = [] {
@@ -40,9 +43,11 @@ const FuzzTarget& Target() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const std::clock_t begin = std::clock();
   const absl::Status verdict = plancast::CheckAnswer(plancast::Target().read(bytes), bytes);
-  if (!verdict.ok()) {
-    std::cerr << verdict << "\n";
+  const double took_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  if (!verdict.ok() || took_s > plancast::kMostSeconds) {
+    std::cerr << verdict << ", " << took_s << " s of CPU\n";
     std::abort();
   }
   return 0;
