@@ -48,6 +48,19 @@ def test_a_network_of_twice_the_rate_may_reorder_what_runs_beside_it(seed):
     assert re.fullmatch(r"\+\d+ ", said), said
 
 
+def test_a_plan_near_the_capacity_takes_as_much_in_a_ranking_as_alone():
+    """What it always holds, with a share for fragments, is more than where its blocks lie."""
+    fields = pc.Machine.open("t4-host-bridge:1x4").to_dict()
+    fields["gpu"] = {k: v for k, v in fields["gpu"].items() if k != "usable_gb"}
+    fields["gpu"]["memory_gb"] = 24
+    model, machine = pc.Model.preset("gpt3-1.3b", seq=256), pc.Machine.from_dict(fields)
+    options = {"batch": 16, "profile": "fsdp", "dtype": "fp8"}
+    space = "tp=1,pp=1,vpp=1,mb=1,recompute=full,zero=0,sp=0,cp=1,ep=1"
+    plan = pc.rank(model, machine, space=space, **options)[0]
+    alone = pc.predict(model, machine, plan.strategy, **options)
+    assert plan.peak_memory == alone.peak_memory == max(entry.device for entry in plan.memory)
+
+
 def test_a_gpu_of_twice_the_flops_may_borrow_from_slower_kernels():
     """The named case of a better machine that is slower: L40S has no products of its own."""
     fields = pc.Machine.open("l40s-pcie:2").to_dict()
