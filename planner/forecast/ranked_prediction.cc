@@ -28,7 +28,9 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
     ClassMemory memory;
     memory.device = DeviceBytes(made, program, profiles, runtime.memory);
     memory.capacity = CapacityOf(runtime.memory, made, made.programs[program]);
-    if (LessFull(fullest, memory)) fullest = memory;
+    // What a program always holds, before it has blocks, is taken with a share for fragments,
+    // which may be more than where all of its blocks lie.
+    if (!made.blocks.empty() && LessFull(fullest, memory)) fullest = memory;
     return memory.device <= memory.capacity;
   };
   const absl::StatusOr<PlanGraph> plan =

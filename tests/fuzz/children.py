@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 
 SECONDS = 120  # of CPU, for one case
+# Sanitizers are preloaded; they take much of the address space and many times as long.
+SANITIZED = "LD_PRELOAD" in os.environ
 MEMORY = 6 << 30  # bytes, of the child
 _AT_ONCE = 50
 
@@ -21,11 +23,11 @@ Fault = Callable[[int], "str | None"]
 def _child(seeds: list[int], done: int, write: int, fault_of: Fault) -> None:
     """Tries cases from the one number `done` on; says one line for each."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if "LD_PRELOAD" not in os.environ:  # sanitizers take much of the address space
+    if not SANITIZED:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     with os.fdopen(write, "w") as out:
         for seed in seeds[done:]:
-            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS * (10 if SANITIZED else 1))
             try:
                 said = fault_of(seed)
             except Exception as error:

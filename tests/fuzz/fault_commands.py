@@ -74,7 +74,37 @@ COMMANDS = {
         ("rank", *_PLAN[:4], "--batch", "16", *_SPACE, "--workers", "2", "--out", "table.csv"),
         ("table.csv",),
     ),
+    "plan": Command(
+        ("plan", *_PLAN[:4], "--batch", "16", "--method", "grid", "--space", "tp=1|2,pp=1|2,mb=1",
+         "--out", "found.yaml"),
+        ("found.yaml",),
+    ),
+    "compare": Command(
+        ("compare", *_PLAN, "-s", "mb=1,recompute=full", "--report", "page.html"), ("page.html",)
+    ),
+    "train": Command(
+        ("train", *_PLAN, "--tokens", "1B", "--failures", "none", "--report", "page.html"),
+        ("page.html",),
+    ),
+    "validate": Command(
+        ("validate", "truth.csv", "--report", "page.html", "--workers", "1", "--date",
+         "2026-01-01"),
+        ("page.html",),
+    ),
+    "launch": Command(("export", "launch", "megatron-core", *_PLAN, "-o", "run.sh"), ("run.sh",)),
+    "flows": Command(
+        ("export", "flows", "--op", "all_reduce", "--gpus", "8", "--bytes", "4M", "-o", "f.csv"),
+        ("f.csv",),
+    ),
+    "algorithm": Command(
+        ("export", "msccl", "--op", "all_reduce", "--algo", "ring", "--gpus", "8", "-o", "r.xml"),
+        ("r.xml",),
+    ),
+    "topology": Command(("import", "nccl", "topo.xml", "--export", "all.xml"), ("all.xml",)),
+    "picture": Command(("predict", *_PLAN, "--memory-svg", "memory.svg"), ("memory.svg",)),
 }  # fmt: skip
+# What writes a page as `report` does, in half a second.
+PAGES = ("compare", "train", "validate")
 
 
 def write_inputs(folder: Path) -> None:

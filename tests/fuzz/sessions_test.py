@@ -48,6 +48,35 @@ def test_a_network_of_twice_the_rate_may_reorder_what_runs_beside_it(seed):
     assert re.fullmatch(r"\+\d+ ", said), said
 
 
+def test_a_faster_network_may_send_twice_as_much_over_a_link_that_is_slow():
+    """The named case: NCCL takes LL, which sends each byte twice, and knows of no slow link."""
+    fields = pc.Machine.open("mi100-pcie:2x2").to_dict()
+    fields["link_overrides"] = [{"link": "pcie", "instance": 0, "capacity_scale": 0.01}]
+
+    def waits_s(rate: float) -> float:
+        forecast = pc.predict(
+            model_of("random-graph-8643"),
+            pc.Machine.from_dict({**fields, "nic_gbit_per_s": rate}), "dp=4,mb=1,recompute=full",
+            batch=4, profile="layouts-2023-flash1", grad_dtype="bf16",
+        )  # fmt: skip
+        return forecast.breakdown()["exposed_dp"]
+
+    assert 1 < waits_s(200) / waits_s(100) < 2
+
+
+def test_a_plan_near_the_capacity_takes_as_much_in_a_ranking_as_alone():
+    """What it always holds, with a share for fragments, is more than where its blocks lie."""
+    fields = pc.Machine.open("t4-host-bridge:1x4").to_dict()
+    fields["gpu"] = {k: v for k, v in fields["gpu"].items() if k != "usable_gb"}
+    fields["gpu"]["memory_gb"] = 24
+    model, machine = pc.Model.preset("gpt3-1.3b", seq=256), pc.Machine.from_dict(fields)
+    options = {"batch": 16, "profile": "fsdp", "dtype": "fp8"}
+    space = "tp=1,pp=1,vpp=1,mb=1,recompute=full,zero=0,sp=0,cp=1,ep=1"
+    plan = pc.rank(model, machine, space=space, **options)[0]
+    alone = pc.predict(model, machine, plan.strategy, **options)
+    assert plan.peak_memory == alone.peak_memory == max(entry.device for entry in plan.memory)
+
+
 def test_a_gpu_of_twice_the_flops_may_borrow_from_slower_kernels():
     """The named case of a better machine that is slower: L40S has no products of its own."""
     fields = pc.Machine.open("l40s-pcie:2").to_dict()

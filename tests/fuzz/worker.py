@@ -17,9 +17,12 @@ import sys
 import traceback
 from pathlib import Path
 
+from tests.fuzz.children import SANITIZED
+
 CPU_SECONDS = 30
 MEMORY_BYTES = 6 << 30  # of address space, some 1 GiB of which are libraries
 READER_SECONDS = 1.0 * float(os.environ.get("READER_SLACK", "1"))
+SLOWER = 10 if SANITIZED else 1
 READER_BYTES = 256 << 20  # beside what the process has
 _ANEW = 1000  # cases after which that is looked up again
 
@@ -27,7 +30,8 @@ _ANEW = 1000  # cases after which that is looked up again
 def prepare() -> None:
     """Bounds of the process; what the core says of foreign bytes is not shown."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    if not SANITIZED:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     os.environ["PLANCAST_TRACEBACK"] = "1"
 
@@ -68,10 +72,10 @@ def main(target: str, first: int, count: int, folder: Path) -> int:
     reader = target.startswith("reader: ")
     for number, seed in enumerate(range(first, first + count)):
         case.write_text(str(seed))
-        if reader:
+        if reader and not SANITIZED:
             _bound_memory(number)
         bound = READER_SECONDS if reader and number > 0 else CPU_SECONDS
-        signal.setitimer(signal.ITIMER_PROF, bound)
+        signal.setitimer(signal.ITIMER_PROF, bound * SLOWER)
         try:
             read = attempt(target, seed, folder)
         except BaseException:

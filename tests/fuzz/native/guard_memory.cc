@@ -7,7 +7,15 @@
 
 #include "tests/fuzz/native/guard.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)  // clang
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PLANCAST_SANITIZER_ALLOCATES
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PLANCAST_SANITIZER_ALLOCATES
+#endif
+
+#ifdef PLANCAST_SANITIZER_ALLOCATES
 
 namespace plancast {
 void CountMemory(int64_t) {}
