@@ -131,9 +131,14 @@ def used_over_time(
 
 def _drawn(rows: Sequence[_Row]) -> list[_Row]:
     """The fullest of GPUs and of the network."""
-    near = [row for row in rows if row[0].kind == INSIDE]
-    chosen = [row for row in rows if row[0].kind != INSIDE][:_MOST_DRAWN] + near[:_MOST_DRAWN]
-    return [row for row in rows if any(row is one for one in chosen)]
+    taken: Counter[bool] = Counter()
+    drawn = []
+    for row in rows:
+        of_gpus = row[0].kind == INSIDE
+        if taken[of_gpus] < _MOST_DRAWN:
+            taken[of_gpus] += 1
+            drawn.append(row)
+    return drawn
 
 
 def single_link_parts(
