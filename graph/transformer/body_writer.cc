@@ -81,7 +81,8 @@ int BodyWriter::DimOfInput(const OpRule& rule, int factor, const std::vector<int
 }
 
 std::vector<int> BodyWriter::Op(absl::string_view name, absl::string_view rule_name,
-                                const std::vector<int>& inputs, FactorDims said) {
+                                const std::vector<int>& inputs, FactorDims said,
+                                absl::string_view weights_of) {
   absl::StatusOr<OpRulePtr> rule = FindRule(rule_name);
   PLANCAST_CHECK_OK(rule);
   OpNode op;
@@ -102,7 +103,9 @@ std::vector<int> BodyWriter::Op(absl::string_view name, absl::string_view rule_n
   size_t next = 0;
   for (int index : op.rule->inputs()) {
     const RuleTensor& tensor = op.rule->tensors()[index];
-    if (tensor.parameter) {
+    if (tensor.parameter && !weights_of.empty()) {
+      op.inputs.push_back(FindTensor(absl::StrCat(weights_of, ".", tensor.name)));
+    } else if (tensor.parameter) {
       op.inputs.push_back(add(tensor, TensorInfo::Kind::kParameter));
     } else {
       PLANCAST_CHECK(next < inputs.size()) << name << " lacks an input of " << rule_name;
@@ -118,8 +121,8 @@ std::vector<int> BodyWriter::Op(absl::string_view name, absl::string_view rule_n
 }
 
 int BodyWriter::Op1(absl::string_view name, absl::string_view rule, const std::vector<int>& inputs,
-                    FactorDims dims) {
-  const std::vector<int> outputs = Op(name, rule, inputs, dims);
+                    FactorDims dims, absl::string_view weights_of) {
+  const std::vector<int> outputs = Op(name, rule, inputs, dims, weights_of);
   PLANCAST_CHECK(outputs.size() == 1) << rule << " has several outputs";
   return outputs[0];
 }

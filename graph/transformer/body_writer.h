@@ -29,12 +29,14 @@ class BodyWriter {
   void OutPort(int tensor) { body_.out_ports.push_back(tensor); }
 
   // An op on `inputs`, the rule's arguments less its parameters, which are made
-  // here as `NAME.w`. Returns the outputs `NAME.y`, one a rule output.
+  // here as `NAME.w`, or are those of the op `weights_of`. Returns the outputs `NAME.y`, one a
+  // rule output.
   std::vector<int> Op(absl::string_view name, absl::string_view rule,
-                      const std::vector<int>& inputs, FactorDims dims = {});
+                      const std::vector<int>& inputs, FactorDims dims = {},
+                      absl::string_view weights_of = "");
   // The same for a rule of one output.
   int Op1(absl::string_view name, absl::string_view rule, const std::vector<int>& inputs,
-          FactorDims dims = {});
+          FactorDims dims = {}, absl::string_view weights_of = "");
 
   // Labels of the ops written from here on; "" ends them.
   void Fusion(absl::string_view label) { fusion_ = std::string(label); }

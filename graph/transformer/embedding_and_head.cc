@@ -1,10 +1,19 @@
 #include "graph/transformer/embedding_and_head.h"
 
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
 namespace plancast {
 
 Body DrawEmbedding(const Drawing& drawing) {
-  const TransformerConfig& config = drawing.config;
   BodyWriter body("embedding", drawing.dims);
+  body.OutPort(DrawEmbeddingOps(drawing, body));
+  return body.Take();
+}
+
+int DrawEmbeddingOps(const Drawing& drawing, BodyWriter& body) {
+  const TransformerConfig& config = drawing.config;
   int x =
       body.Op1("tokens", "embedding", {body.Input("token_ids", DType::kInt64, {"batch", "seq"})});
   if (config.embedding_scale) x = body.Op1("scale", "scale", {x});
@@ -20,9 +29,7 @@ Body DrawEmbedding(const Drawing& drawing) {
                  {x, body.Op1("types", "embedding", {ids}, {{"v", "token_types"}})});
   }
   if (config.embedding_norm) x = drawing.Norm(body, "norm", x);
-  if (drawing.choices.dropout) x = body.Op1("dropout", "dropout", {x});
-  body.OutPort(x);
-  return body.Take();
+  return drawing.choices.dropout ? body.Op1("dropout", "dropout", {x}) : x;
 }
 
 namespace {
@@ -45,6 +52,10 @@ Body DrawHead(const Drawing& drawing) {
   const TransformerConfig& config = drawing.config;
   BodyWriter body("head", drawing.dims);
   const int stream = body.InPort("x", {"batch", "seq", "hidden"});
+  std::vector<int> ahead;  // what modules of multi-token prediction hand over
+  for (int64_t depth = 1; depth <= config.mtp_layers; ++depth) {
+    ahead.push_back(body.InPort(absl::StrCat("ahead_", depth), {"batch", "seq", "hidden"}));
+  }
   const int labels = body.Input("labels", DType::kInt64, {"batch", "seq"});
   int x = config.post_norm ? stream : drawing.Norm(body, "norm", stream);
   const int normalised = x;
@@ -55,10 +66,17 @@ Body DrawHead(const Drawing& drawing) {
     x = body.Op1("transform_act", "gelu_tanh", {x}, {{"f", features}});
     x = drawing.Norm(body, "transform_norm", x, {{"h", features}});
   }
-  x = body.Op1("logits", config.head_bias ? "linear_bias" : "linear", {x},
-               {{"n", "vocab"}, {"k", features}});
+  const absl::string_view rule = config.head_bias ? "linear_bias" : "linear";
+  x = body.Op1("logits", rule, {x}, {{"n", "vocab"}, {"k", features}});
   if (config.head_softcap) x = body.Op1("softcap", "softcap", {x}, {{"f", "vocab"}});
   body.OutPort(body.Op1("loss", "cross_entropy", {x, labels}));
+  for (size_t i = 0; i < ahead.size(); ++i) {
+    const auto name = [&](absl::string_view op) { return absl::StrCat("mtp_", i + 1, "_", op); };
+    x = body.Op1(name("logits"), rule, {ahead[i]}, {{"n", "vocab"}}, "logits");
+    if (config.head_softcap) x = body.Op1(name("softcap"), "softcap", {x}, {{"f", "vocab"}});
+    const int later = body.Input(name("labels"), DType::kInt64, {"batch", "seq"});
+    body.OutPort(body.Op1(name("loss"), "cross_entropy", {x, later}));
+  }
   if (config.sentence_head) DrawSentenceHead(body, normalised);
   return body.Take();
 }

@@ -17,15 +17,20 @@ std::string NameOf(LayerKind kind) {
 }  // namespace
 
 Body DrawLayer(const Drawing& drawing, LayerKind kind) {
+  BodyWriter body(NameOf(kind), drawing.dims);
+  const int x = body.InPort("x", {"batch", "seq", "hidden"});
+  body.OutPort(DrawLayerOps(drawing, kind, body, x));
+  return body.Take();
+}
+
+int DrawLayerOps(const Drawing& drawing, LayerKind kind, BodyWriter& body, int x) {
   const TransformerConfig& config = drawing.config;
-  const auto feed_forward = [&](BodyWriter& body, int x) {
-    return kind.routed ? DrawExperts(drawing, body, x)
-                       : DrawFeedForward(drawing, body, "mlp", "ffn", x);
+  const auto feed_forward = [&](BodyWriter& body, int in) {
+    return kind.routed ? DrawExperts(drawing, body, in)
+                       : DrawFeedForward(drawing, body, "mlp", "ffn", in);
   };
   // Experts add their biases themselves.
   const bool fc2_bias = config.mlp_bias && !kind.routed;
-  BodyWriter body(NameOf(kind), drawing.dims);
-  int x = body.InPort("x", {"batch", "seq", "hidden"});
   if (config.parallel_residual) {
     const int attention = DrawAttention(drawing, kind, body, drawing.Norm(body, "attn.norm", x));
     const int mlp = feed_forward(body, drawing.Norm(body, "mlp.norm", x));
@@ -33,8 +38,7 @@ Body DrawLayer(const Drawing& drawing, LayerKind kind) {
     body.Fusion("bias_dropout_add");
     int branch = body.Op1("mlp.join", "residual_add", {attention, mlp});
     if (config.out_bias) branch = body.Op1("attn.proj_bias", "bias_add", {branch});
-    body.OutPort(drawing.AddBranch(body, "mlp", "fc2", fc2_bias, x, branch));
-    return body.Take();
+    return drawing.AddBranch(body, "mlp", "fc2", fc2_bias, x, branch);
   }
   const bool pre_norm = !config.post_norm;
   const int attention =
@@ -43,9 +47,7 @@ Body DrawLayer(const Drawing& drawing, LayerKind kind) {
   if (!pre_norm) x = drawing.Norm(body, "attn.norm", x);
   const int mlp = feed_forward(body, pre_norm ? drawing.Norm(body, "mlp.norm", x) : x);
   x = drawing.AddBranch(body, "mlp", "fc2", fc2_bias, x, mlp);
-  if (!pre_norm) x = drawing.Norm(body, "mlp.norm", x);
-  body.OutPort(x);
-  return body.Take();
+  return pre_norm ? x : drawing.Norm(body, "mlp.norm", x);
 }
 
 }  // namespace plancast

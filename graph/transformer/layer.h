@@ -9,6 +9,8 @@ namespace plancast {
 // One layer of this kind: attention and feed-forward with their norms and residual
 // additions.
 Body DrawLayer(const Drawing& drawing, LayerKind kind);
+// Its ops in a body of others, from the stream x; returns the stream behind them.
+int DrawLayerOps(const Drawing& drawing, LayerKind kind, BodyWriter& body, int x);
 
 }  // namespace plancast
 

@@ -7,6 +7,7 @@
 #include "graph/transformer/embedding_and_head.h"
 #include "graph/transformer/layer.h"
 #include "graph/transformer/layer_pattern.h"
+#include "graph/transformer/multi_token.h"
 
 namespace plancast {
 namespace {
@@ -16,6 +17,26 @@ int IndexOf(const Body& body, absl::string_view tensor) {
     if (body.tensors[i].name == tensor) return static_cast<int>(i);
   }
   return -1;
+}
+
+// Two segments share all parameters of the same names.
+void TieAll(int first, int second, ModelGraph* graph) {
+  const Body& one = graph->bodies[graph->segments[first].body];
+  const Body& two = graph->bodies[graph->segments[second].body];
+  for (size_t i = 0; i < one.tensors.size(); ++i) {
+    if (one.tensors[i].kind != TensorInfo::Kind::kParameter) continue;
+    graph->tied.push_back({first, static_cast<int>(i), second, IndexOf(two, one.tensors[i].name)});
+  }
+}
+
+// Each hands on other streams, so that each has a body of its own.
+void AddMultiToken(const Drawing& drawing, ModelGraph* graph) {
+  const LayerKind last = LayerPattern(drawing.config).back().kind;
+  for (int64_t depth = 1; depth <= drawing.config.mtp_layers; ++depth) {
+    graph->segments.push_back({"mtp", static_cast<int>(graph->bodies.size()), 1, true});
+    graph->bodies.push_back(DrawMultiToken(drawing, last, depth));
+    TieAll(0, static_cast<int>(graph->segments.size()) - 1, graph);
+  }
 }
 
 // The layers as segments, one a run; equal kinds share a body.
@@ -45,6 +66,7 @@ absl::StatusOr<ModelGraph> BuildTransformer(const TransformerConfig& given,
   graph.bodies.push_back(DrawEmbedding(drawing));
   graph.segments.push_back({"embedding", 0, 1, false});
   AddLayers(drawing, &graph);
+  AddMultiToken(drawing, &graph);
   const int head = static_cast<int>(graph.segments.size());
   graph.segments.push_back({"head", static_cast<int>(graph.bodies.size()), 1, false});
   graph.bodies.push_back(DrawHead(drawing));

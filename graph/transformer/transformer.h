@@ -8,15 +8,16 @@
 
 namespace plancast {
 
-// The model as segments `embedding`, `layers` and `head`. Layers of different kinds
-// (layer_pattern.h) have bodies of their own; every run of equal ones is a segment,
-// and all of these have the path `layers`.
+// The model as segments `embedding`, `layers`, `mtp` if there are such modules, and `head`. Layers
+// of different kinds (layer_pattern.h) have bodies of their own; every run of equal ones is a
+// segment, and all of these have the path `layers`.
 //
 //   embedding  see embedding_and_head.h
 //   layers.*   attn.norm, what attention.h says, [attn.proj_bias] [attn.out_norm]
 //              [attn.proj_dropout] attn.residual
 //              mlp.norm, what feed_forward.h or experts.h says, [mlp.fc2_bias]
 //              [mlp.out_norm] [mlp.fc2_dropout] mlp.residual
+//   mtp.*      see multi_token.h: a list of its own, which layouts count behind the layers
 //   head       see embedding_and_head.h
 //
 // With parallel_residual `mlp.join` adds both branches before their biases,

@@ -38,7 +38,8 @@ absl::Status CheckSizes(const TransformerConfig& config) {
         Size{"seq", config.seq, 100'000'000},
         Size{"max_positions", config.max_positions, 100'000'000, true},
         Size{"token_types", config.token_types, 1'000'000, true},
-        Size{"window", config.window, 100'000'000, true}}) {
+        Size{"window", config.window, 100'000'000, true},
+        Size{"mtp_layers", config.mtp_layers, 16, true}}) {
     RETURN_IF_ERROR(CheckSize(size));
   }
   return absl::OkStatus();
@@ -200,6 +201,10 @@ absl::StatusOr<TransformerConfig> Completed(TransformerConfig config) {
     }
   } else {
     config.max_positions = 0;
+  }
+  if (config.mtp_layers > 0 && (config.bidirectional || config.post_norm)) {
+    return Unsupported("multi-token prediction in a model that reads both ways or norms behind",
+                       "Leave `mtp_layers` out.");
   }
   if (config.post_norm && (config.parallel_residual || config.branch_norm)) {
     return absl::InvalidArgumentError(

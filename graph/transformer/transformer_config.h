@@ -71,6 +71,7 @@ struct TransformerConfig {
   bool attention_sinks = false, attention_softcap = false;
   LatentAttention latent;
   ExpertsConfig experts;
+  int64_t mtp_layers = 0;
 
   bool gated() const {
     return mlp == Mlp::kSwiglu || mlp == Mlp::kGeglu || mlp == Mlp::kSwigluClamped;

@@ -110,6 +110,7 @@ absl::StatusOr<TransformerConfig> ParseTransformerConfig(absl::string_view json,
   c.head_softcap = p.head_softcap();
   c.branch_norm = p.branch_norm();
   c.embedding_scale = p.embedding_scale();
+  c.mtp_layers = p.mtp_layers();
   ReadLatent(p, &c.latent);
   RETURN_IF_ERROR(ReadExperts(p, &c.experts)) << what;
   ASSIGN_OR_RETURN(c, Completed(c), _ << what);
@@ -153,6 +154,7 @@ std::string TransformerConfigJson(const TransformerConfig& c) {
   p.set_head_softcap(c.head_softcap);
   p.set_branch_norm(c.branch_norm);
   p.set_embedding_scale(c.embedding_scale);
+  p.set_mtp_layers(c.mtp_layers);
   WriteLatent(c.latent, &p);
   WriteExperts(c.experts, &p);
   absl::StatusOr<std::string> json = ToJson(p);

@@ -25,7 +25,8 @@ def causal_mfu(forecast: Forecast) -> float | None:
         return None  # parts are frozen
     from plancast.accuracy.validation.weights import attention_weights
 
-    width = fields["layers"] * attention_weights(fields)[1]
+    layers = fields["layers"] + fields.get("mtp_layers", 0)
+    width = layers * attention_weights(fields)[1]
     halves = 6 * forecast.global_batch * forecast.seq**2 * width
     whole = forecast._core.model_flops
     return forecast.mfu * (1 - halves / whole) if whole > halves else None

@@ -303,22 +303,25 @@ class Model(Immutable):
 
     def with_seq(self, seq: int) -> Model:
         """The same transformer with sequences of `seq` tokens."""
-        if self._fields is None or "steps" in self._fields:
-            raise InputError(f"`{self.name}` was built by hand; build it with `seq={seq}`.")
-        return self.from_config(**{**self._fields, "seq": seq})
+        return self._with("seq", seq)
+
+    def with_mtp(self, layers: int) -> Model:
+        """The same transformer with modules of multi-token prediction (docs/models.md)."""
+        return self._with("mtp_layers", layers)
 
     def with_documents(self, lengths: int | str | list[int]) -> Model:
-        """The same transformer, on sequences packed from documents (docs/context_parallel.md).
-
-        Args:
-          lengths: in tokens, in order: a list, or text as --documents takes it (`2K`).
+        """The same transformer, on sequences packed from documents (docs/context_parallel.md) of
+        these lengths, in tokens and in order: a list, or text as --documents takes it (`2K`).
 
         >>> Model.preset("llama3-8b").with_documents("1K,2K").config["documents"]
         [1024, 2048]
         """
+        return self._with("documents", lengths)
+
+    def _with(self, field: str, value: Any) -> Model:
         if self._fields is None or "steps" in self._fields:
-            raise InputError(f"`{self.name}` was built by hand; documents are for transformers.")
-        return self.from_config(**{**self._fields, "documents": lengths})
+            raise InputError(f"`{self.name}` was built by hand; say its `{field}` there.")
+        return self.from_config(**{**self._fields, field: value})
 
     @property
     def name(self) -> str:

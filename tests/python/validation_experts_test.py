@@ -50,8 +50,10 @@ def test_columns_of_experts_become_a_model(tmp_path):
 
 def test_a_shipped_name_brings_what_no_column_says(tmp_path):
     job = prepare(read(tmp_path, DEEPSEEK))
-    assert job.model.parameters == 671_026_419_200
-    assert "left out" in job.chosen["mtp"]
+    assert job.model.parameters == 682_635_974_400
+    assert job.strategy.short_form.split(",")[-1] == "layout=8x7+6"  # its recipe's, and the module
+    without = prepare(read(tmp_path, DEEPSEEK.replace("mtp=1", "mtp=0")))
+    assert without.model.parameters == 671_026_419_200
     cut = prepare(read(tmp_path, DEEPSEEK.replace("deepseek-v3,61", "deepseek-v3-l8,8")))
     assert cut.model.layers == 8
 

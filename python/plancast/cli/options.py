@@ -64,7 +64,7 @@ def dtype(text: str) -> str:
 def add_model(
     parser: argparse.ArgumentParser, *, required: bool = True, profile: str = "megatron-core"
 ) -> None:
-    """-m, --seq, --documents, --image, --dtype, --profile."""
+    """-m, --seq, --documents, --mtp, --image, --dtype, --profile."""
     parser.add_argument(
         "-m",
         "--model",
@@ -83,6 +83,13 @@ def add_model(
         metavar="LENGTHS",
         help="documents that sequences are packed from, with a causal mask each: `2K`, "
         "`lognormal:2K:1.2`, a file of lengths",
+    )
+    parser.add_argument(
+        "--mtp",
+        type=int,
+        metavar="N",
+        help="modules of multi-token prediction that are trained, too (DeepSeek-V3 has 1); "
+        "default: the model's",
     )
     parser.add_argument(
         "--image", type=positive, metavar="PIXELS", help="image size; default: the model's"
@@ -287,13 +294,16 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def load_model(options: argparse.Namespace) -> Model:
-    """The model that -m, --seq, --image and, where a command has it, --documents name."""
+    """The model that -m, --seq, --image and, where a command has them, --documents, --mtp name."""
     from plancast.model import Model
 
     model = Model.open(options.model, seq=options.seq, image=options.image)
     documents = getattr(options, "documents", None)
     if documents is not None:
         model = model.with_documents(documents)
+    ahead = getattr(options, "mtp", None)
+    if ahead is not None:
+        model = model.with_mtp(ahead)
     if model.import_report is not None:
         for warning in model.import_report.warnings():
             print(f"plancast: warning: {warning}", file=sys.stderr)
@@ -336,5 +346,11 @@ def load_plan(options: argparse.Namespace) -> tuple[Model, Machine, Strategy]:
             setattr(options, name, value)
         if options.seq is None and launch.seq not in (None, model.seq) and model.seq > 0:
             options.seq = launch.seq
+            model = load_model(options)
+        from plancast.frameworks.megatron_model import multi_token
+
+        ahead = multi_token(launch.model)
+        if options.mtp is None and ahead != multi_token(model) and ahead:
+            options.mtp = ahead
             model = load_model(options)
     return model, machine, strategy

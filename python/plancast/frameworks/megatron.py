@@ -268,7 +268,11 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
     if order not in (None, "tp-cp-ep-pp-dp", "tp-pp-dp", "tp-cp-pp-dp", "tp-ep-pp-dp"):
         plan.refuse(f"order={order}", "dp may only change places with pp.", "tp-cp-ep-pp-dp")
     stages = megatron_stages.write_stages(
-        pp, vpp, layout_of(layout) if layout else None, known.layers
+        pp,
+        vpp,
+        layout_of(layout) if layout else None,
+        known.layers,
+        megatron_model.multi_token(known.model),
     )
     etp, sp, experts = plan.take("etp"), plan.take("sp"), plan.number("ep")
     return {

@@ -58,6 +58,7 @@ def read_model(facts: Facts) -> Model | None:
         "qk_norm": facts["qk_norm"] or None,
         "rotary_scaled": (position == "yarn" and not facts["latent"]) or None,
         "rotary_base": facts["rotary_base"] if position in ("rope", "yarn") else None,
+        "mtp_layers": facts["mtp"] or None,
         **_experts(facts),
     }
     if facts["latent"]:
@@ -165,6 +166,7 @@ def write_model(model: Model | None, seq: int | None) -> dict[str, Any]:
         "no_bias": not fields.get("mlp_bias", biased),
         "qkv_bias": not fields.get("mlp_bias", biased) and bool(fields.get("qkv_bias", biased)),
         "qk_norm": bool(fields.get("qk_norm")),
+        "mtp": multi_token(model) or None,
     }
     if said["position"] == "rope":
         said["rotary_base"] = fields.get("rotary_base")
@@ -183,6 +185,12 @@ def write_model(model: Model | None, seq: int | None) -> dict[str, Any]:
     if fields.get("experts"):
         said |= _write_experts(fields)
     return said
+
+
+def multi_token(model: Model | str | None) -> int:
+    """How many modules of multi-token prediction a model has."""
+    fields = None if model is None or isinstance(model, str) else model.config
+    return 0 if fields is None else int(fields.get("mtp_layers") or 0)
 
 
 def unsaid(model: Model | None) -> list[str]:

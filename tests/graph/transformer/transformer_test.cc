@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -377,6 +378,41 @@ TEST(TransformerTest, TiedEmbeddingsCountOnce) {
   ASSERT_OK_AND_ASSIGN(const ModelGraph untied, BuildTransformer(config));
   ASSERT_EQ(tied.tied.size(), 1u);
   EXPECT_EQ(untied.ParameterCount() - tied.ParameterCount(), 1000 * 64);
+}
+
+TEST(TransformerTest, MultiTokenPredictionIsALayerBehindTheOthersAndASecondLoss) {
+  TransformerConfig config = Llama();
+  config.mtp_layers = 2;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildTransformer(config));
+  ASSERT_EQ(graph.segments.size(), 5u);  // embedding, layers, mtp, mtp, head
+  EXPECT_EQ(graph.LayerCount(), config.layers + 2);
+  EXPECT_EQ(ModelGraph::PathOf(graph.segments[2]), "mtp.*");
+  for (const int depth : {1, 2}) {
+    EXPECT_EQ(Ops(graph, 1 + depth),
+              "tokens:embedding enorm:rms_norm hnorm:rms_norm eh_join:concat_last2(rank=2) "
+              "eh_proj:linear attn.norm:rms_norm attn.qkv:qkv_linear attn.rotary_q:rotary "
+              "attn.rotary_k:rotary attn.core:attention_causal attn.proj:out_linear "
+              "attn.residual:residual_add mlp.norm:rms_norm mlp.fc1:gated_linear mlp.act:swiglu "
+              "mlp.fc2:linear mlp.residual:residual_add final_norm:rms_norm");
+    // It hands on what it takes in.
+    const Body& body = graph.bodies[graph.segments[1 + depth].body];
+    EXPECT_EQ(body.in_ports.size(), static_cast<size_t>(depth));
+    ASSERT_EQ(body.out_ports.size(), static_cast<size_t>(depth) + 1);
+    EXPECT_TRUE(std::equal(body.in_ports.begin(), body.in_ports.end(), body.out_ports.begin()));
+  }
+  EXPECT_EQ(Ops(graph, 4),
+            "norm:rms_norm logits:linear loss:cross_entropy mtp_1_logits:linear "
+            "mtp_1_loss:cross_entropy mtp_2_logits:linear mtp_2_loss:cross_entropy");
+  EXPECT_EQ(FindOp(graph, 4, "mtp_1_logits").inputs[1], FindOp(graph, 4, "logits").inputs[1]);
+  // Both read the embedding of the model.
+  ASSERT_EQ(graph.tied.size(), 2u);
+  config.mtp_layers = 0;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph without, BuildTransformer(config));
+  config.layers += 1;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph longer, BuildTransformer(config));
+  const int64_t layer = longer.ParameterCount() - without.ParameterCount();
+  EXPECT_EQ(graph.ParameterCount() - without.ParameterCount(),
+            2 * (layer + 2 * 64 * 64 + 3 * 64));
 }
 
 TEST(TransformerTest, AnActivationOfOneLayerMatchesKorthikantis34) {

@@ -106,7 +106,7 @@ def test_a_script_that_starts_fewer_gpus_leaves_dp_open():
 
 def test_what_matters_and_cannot_be_said_is_listed():
     launch = read(
-        "--mtp-num-layers 1 --moe-token-dispatcher-type flex --optimizer muon --no-such-thing 1 "
+        "--quick-geglu --moe-token-dispatcher-type flex --optimizer muon --no-such-thing 1 "
         "--num-experts 8 --expert-model-parallel-size 2"
     )
     assert len(launch.unsupported) == 3
@@ -161,6 +161,32 @@ def test_unknown_flags_are_notes():
 def test_mistakes(text, words):
     with pytest.raises(pc.InputError, match=words):
         plan(text)
+
+
+SIZES = (
+    "--hidden-size 64 --num-attention-heads 4 --seq-length 32 --vocab-size 512 --mtp-num-layers 1 "
+    "--pipeline-model-parallel-size 4 "
+)
+
+
+def test_modules_of_multi_token_prediction_are_layers_behind_the_others():
+    text = f"{SIZES} --num-layers 7 --pipeline-model-parallel-layout Et*3|(tt|)*2mL"
+    launch = read(text, "megatron")
+    assert launch.strategy.short_form == "pp=4,layout=3+2x2+1"
+    assert launch.model.config["mtp_layers"] == 1
+    written = launch.strategy.launch_config("megatron", model=launch.model, seq=32)
+    assert "--mtp-num-layers 1" in written
+    assert "Et*3|(t*2|)*2mL" in written
+    again = read(written, "megatron")
+    assert again.strategy.short_form == launch.strategy.short_form
+    assert again.model.config["mtp_layers"] == 1
+    # Where nothing is said, it is on the last stage, beside its even share.
+    launch = read(f"{SIZES} --num-layers 8", "megatron")
+    assert launch.strategy.short_form == "pp=4,layout=2x3+3"
+    with pytest.raises(pc.InputError, match="8 layers, and the model 9 and 1"):
+        read(text.replace("layers 7", "layers 9"), "megatron")
+    with pytest.raises(pc.InputError, match="behind all"):
+        read(text.replace("(tt|)*2mL", "tmt|ttL"), "megatron")
 
 
 @pytest.mark.parametrize("layout", [[1, 2], [0, *[1] * 126, 0], [3, 4, 4, 5, 5, 3], [2]])

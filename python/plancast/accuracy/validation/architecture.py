@@ -101,9 +101,18 @@ def fields_of(row: Row, chosen: dict[str, str]) -> dict[str, Any]:
     _check_attention(row, fields)
     if "kv_lora_rank" in fields:
         del fields["head_dim"], fields["kv_heads"]
-    if row.flops_formula.endswith("_mtp") and row.assumption("mtp") != "0":
-        chosen["mtp"] = "the module for multi-token prediction is left out"
+    ahead = multi_token_layers(row)
+    if ahead:
+        fields["mtp_layers"] = ahead
     return fields
+
+
+def multi_token_layers(row: Row) -> int:
+    """How many modules of multi-token prediction the row trains: as it says, or as it counts."""
+    said = row.assumption("mtp")
+    if said is not None and said.isdigit():
+        return int(said)
+    return int(row.flops_formula.endswith("_mtp"))
 
 
 def _shipped(name: str) -> dict[str, Any]:

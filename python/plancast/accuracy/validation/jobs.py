@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from plancast.accuracy.validation.architecture import UnsupportedError, fields_of
+from plancast.accuracy.validation.architecture import (
+    UnsupportedError,
+    fields_of,
+    multi_token_layers,
+)
 from plancast.accuracy.validation.recompute_modules import selective_of
 from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.scaling import dtype_of
@@ -15,10 +19,13 @@ from plancast.accuracy.validation.software import (
     overlaps_tp,
     prefetch_of,
     profile_for,
+    recipe_layout,
     recompute_of,
     unstated_16bit,
 )
 from plancast.errors import InputError
+from plancast.frameworks.megatron_stages import layout_of_string
+from plancast.frameworks.plan import layout_text
 from plancast.model import Model
 from plancast.models import presets
 from plancast.strategy import Strategy
@@ -126,13 +133,30 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
     return Model.from_config(**fields_of(row, chosen))
 
 
+def _deal_layers(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None:
+    """Sets `layout` where the row, its recipe or its software says how layers are dealt."""
+    pp, vpp = (int(keys.get(key, "1")) for key in ("pp", "vpp"))
+    said = row.assumption("pp_layout")
+    if "layout" in keys or pp == 1:
+        return
+    if said is not None:
+        keys["layout"] = layout_text(layout_of_string(said, f"{row.row_id}: pp_layout"))
+        return
+    dealt = recipe_layout(row.software, row.model, pp * vpp)
+    if dealt is not None:
+        keys["layout"] = layout_text([*dealt[:-1], dealt[-1] + multi_token_layers(row)])
+        chosen["layout"] = f"{keys['layout']} (not stated: as in the software's recipes)"
+        return
+    layout = layout_of(row.software, row.layers or 0, pp)
+    if layout is not None and vpp == 1:
+        keys["layout"] = layout
+        chosen["layout"] = f"{layout} (not stated: as the software deals)"
+
+
 def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
     """Every filling of an unknown micro-batch and recomputation, least recomputation first."""
     keys = row.strategy_keys()
-    layout = layout_of(row.software, row.layers or 0, int(keys.get("pp", "1")))
-    if layout is not None and "layout" not in keys and keys.get("vpp", "1") == "1":
-        keys["layout"] = layout
-        chosen["layout"] = f"{layout} (not stated: as the software deals)"
+    _deal_layers(row, keys, chosen)
     layers = row.assumption("activation_offload_layers")
     if layers is None and "recompute" not in keys and keys.get("zero") == "3":
         recipe = offloaded_of(row.software, row.model, row.machine, row.dtype)

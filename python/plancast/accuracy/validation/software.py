@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from plancast import _core
+from plancast.frameworks import plan
 
 DEFAULT = "megatron-core"
 
@@ -103,7 +104,8 @@ def graphs_of(software: str, model: str, machine: str, dtype: str) -> str | None
     >>> graphs_of("Megatron-Bridge 26.02", "qwen3-30b-a3b", "gb300-nvl72:2", "mxfp8")
     'moe_router+moe_preprocess'
     """
-    recipe = _found(_entry(software) or {}, "graphs", model=model, machine=machine, dtype=dtype)
+    said = {"software": software, "model": model, "machine": machine, "dtype": dtype}
+    recipe = _found(_entry(software) or {}, "graphs", **said)
     return None if recipe is None else str(recipe["parts"])
 
 
@@ -175,6 +177,18 @@ def layout_of(software: str, layers: int, stages: int) -> str | None:
     counts[-1] -= 2
     runs = [(count, len([*same])) for count, same in groupby(counts)]
     return "+".join(f"{count}x{times}" if times > 1 else f"{count}" for count, times in runs)
+
+
+def recipe_layout(software: str, model: str, stages: int) -> list[int] | None:
+    """How this software's recipes deal the layers of a model to virtual stages; None: evenly.
+
+    >>> recipe_layout("Megatron-Bridge 26.02", "deepseek-v3", 8)
+    [8, 8, 8, 8, 8, 8, 8, 5]
+    """
+    for recipe in (_entry(software) or {}).get("layouts", []):
+        if recipe["stages"] == stages and re.fullmatch(recipe["model"], model):
+            return plan.layout_of(recipe["layout"])
+    return None
 
 
 def _found(entry: dict[str, Any], key: str, **said: str) -> dict[str, Any] | None:
