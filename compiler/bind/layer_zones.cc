@@ -1,6 +1,7 @@
 #include "compiler/bind/layer_zones.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <tuple>
@@ -104,9 +105,11 @@ class ZoneCutter {
 
   absl::Status CutList(const ListRange& list) {
     ASSIGN_OR_RETURN(const std::vector<int> zones, ZonesOf(list));
-    std::map<int, int> in_zone;                // the first segment of a zone
-    std::map<std::pair<int, int>, int> alike;  // and of one with a body
-    int64_t first = 0;                         // layer of the segment
+    // The first segment of a zone with so many ports, and of one with a body: modules that hand on
+    // more than they take in are read by others than themselves.
+    std::map<std::array<size_t, 3>, int> in_zone;
+    std::map<std::pair<int, int>, int> alike;
+    int64_t first = 0;  // layer of the segment
     for (size_t s = list.begin; s < list.end; ++s) {
       Segment piece = segments_[s];
       if (piece.continues) {
@@ -126,7 +129,10 @@ class ZoneCutter {
         ZonedModel::Place& place =
             Append(piece.repeat == segments_[s].repeat ? segments_[s] : piece, s);
         const int number = place.zone;
-        place.zone = in_zone.try_emplace(zones[layer], number).first->second;
+        const Body& body = out_.graph.bodies[piece.body];
+        const std::array<size_t, 3> zone = {static_cast<size_t>(zones[layer]), body.in_ports.size(),
+                                            body.out_ports.size()};
+        place.zone = in_zone.try_emplace(zone, number).first->second;
         place.alike = alike.try_emplace({zones[layer], piece.body}, number).first->second;
         place.first_layer = layer;
         place.layers = list.layers;

@@ -33,15 +33,28 @@ std::vector<int> GroupList(const LowerContext& context, const std::vector<PlanSt
   return groups;
 }
 
-// Finds the value that output `i` of an op step only renames, or -1.
-int RenamedInput(const PlanStep& step, size_t i) {
+bool IsPort(const BodyPlan& plan, int value) {
+  const auto has = [value](const std::vector<int>& ports) {
+    return std::find(ports.begin(), ports.end(), value) != ports.end();
+  };
+  return has(plan.out_ports) || has(plan.grad_out_ports);
+}
+
+// Finds the value that output `i` of an op step only renames, or -1. (A part of a larger tensor
+// leaves a module as a copy: who takes it would not know of the rest.)
+int RenamedInput(const LowerContext& context, const BodyPlan& plan, const PlanStep& step,
+                 size_t i) {
   const OpRule& rule = *step.op.rule;
   if (i >= rule.outputs().size()) return -1;
   for (const Statement& statement : rule.statements()) {
     if (statement.target != rule.outputs()[i] || !IsRenaming(rule, statement)) continue;
     const int source = statement.value.tensor();
     for (size_t j = 0; j < rule.inputs().size(); ++j) {
-      if (rule.inputs()[j] == source) return step.inputs[j];
+      if (rule.inputs()[j] != source) continue;
+      const int from = step.inputs[j], to = step.outputs[i];
+      const bool part = IsPort(plan, to) && from >= 0 &&
+                        context.LocalBytes(plan.values[to]) < context.LocalBytes(plan.values[from]);
+      return part ? -1 : from;
     }
   }
   return -1;
@@ -62,7 +75,7 @@ bool InPlace(const LowerContext& context, const PlanStep& step) {
   return true;
 }
 
-std::vector<int> RenamedRoots(const BodyPlan& plan) {
+std::vector<int> RenamedRoots(const LowerContext& context, const BodyPlan& plan) {
   std::vector<int> root(plan.values.size());
   std::iota(root.begin(), root.end(), 0);
   for (size_t v = 0; v < root.size(); ++v) {  // of pieces the whole, which comes first
@@ -72,7 +85,7 @@ std::vector<int> RenamedRoots(const BodyPlan& plan) {
     for (const PlanStep& step : *steps) {
       if (step.kind != PlanStep::Kind::kOp) continue;
       for (size_t i = 0; i < step.outputs.size(); ++i) {
-        const int source = RenamedInput(step, i);
+        const int source = RenamedInput(context, plan, step, i);
         if (source >= 0) root[step.outputs[i]] = root[source];
       }
     }
@@ -189,7 +202,7 @@ LaunchGroups GroupLaunches(const LowerContext& context, const BodyPlan& plan) {
 
 Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const LaunchGroups& groups,
                       const std::vector<int>& read_later) {
-  const std::vector<int> root = RenamedRoots(plan);
+  const std::vector<int> root = RenamedRoots(context, plan);
   std::vector<bool> stays(plan.values.size(), false);  // per root
   for (const int value : read_later) stays[root[value]] = true;
   std::vector<int> parent(plan.values.size());
@@ -212,7 +225,7 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const L
         if (over) parent[find(step.outputs[0])] = find(step.inputs[0]);
       } else {
         for (size_t i = 0; i < step.outputs.size(); ++i) {
-          const int source = RenamedInput(step, i);
+          const int source = RenamedInput(context, plan, step, i);
           if (source >= 0) parent[find(step.outputs[i])] = find(source);
         }
       }

@@ -107,8 +107,13 @@ void SplitRuns(const std::vector<SharedParameter>& shared,
 }  // namespace
 
 bool SharedParameter::IsBorrowed(size_t use) const {
-  return std::any_of(uses.begin() + static_cast<std::ptrdiff_t>(use) + 1, uses.end(),
-                     [&](const Use& later) { return later.stage == uses[use].stage; });
+  const bool listed = uses[use].listed;
+  for (size_t other = 0; other < uses.size(); ++other) {
+    if (other == use || uses[other].stage != uses[use].stage) continue;
+    const bool comes_first = listed ? other < use : other > use;
+    if (uses[other].listed == listed ? comes_first : listed) return true;
+  }
+  return false;
 }
 
 std::vector<int64_t> SharedParameter::Stages() const {
@@ -135,7 +140,11 @@ std::vector<SharedParameter> SharedParametersOf(const ModelGraph& graph) {
     if (group.size() < 2) continue;
     shared.emplace_back();
     for (const auto& [segment, repeat, tensor] : group) {
-      shared.back().uses.push_back({segment, repeat, tensor});
+      SharedParameter::Use& use = shared.back().uses.emplace_back();
+      use.segment = segment;
+      use.repeat = repeat;
+      use.tensor = tensor;
+      use.listed = graph.segments[segment].in_list();
     }
   }
   return shared;

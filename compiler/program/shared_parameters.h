@@ -12,21 +12,24 @@
 namespace plancast {
 
 // A parameter with several users (tied embeddings). Each pipeline stage that has users holds it
-// once; the last of them there counts it, the others borrow it.
+// once; one of them there counts it, the others borrow it: the last outside of lists (where a unit
+// of sharding holds all of these, which is gathered first and reduced last), or else the first,
+// whose backward pass, the last, completes the gradient.
 struct SharedParameter {
   struct Use {
     int segment = 0;
-    int64_t repeat = 0;  // of the segment
-    int tensor = 0;      // of its body
-    int64_t layer = 0;   // as StageRun counts them
-    int64_t part = -1;   // virtual stage of its copy of the model; -1: not placed yet
-    int64_t stage = -1;  // of the pipeline, likewise
+    int64_t repeat = 0;   // of the segment
+    int tensor = 0;       // of its body
+    int64_t layer = 0;    // as StageRun counts them
+    int64_t part = -1;    // virtual stage of its copy of the model; -1: not placed yet
+    int64_t stage = -1;   // of the pipeline, likewise
+    bool listed = false;  // the segment is in a list
   };
   int64_t elements = 0;   // on one device
   bool frozen = false;    // not trained: it has no gradients
   std::vector<Use> uses;  // in model order
 
-  // Whether a later user has the same stage.
+  // Whether another user on its stage counts it.
   bool IsBorrowed(size_t use) const;
   // Those that have users, each once, ascending.
   std::vector<int64_t> Stages() const;

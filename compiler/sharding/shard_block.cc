@@ -359,6 +359,8 @@ class Sharder {
 
   void AllocateGradients() {
     if (in_.gradients.empty() || !step_.backward || step_.accumulates) return;
+    // All are added to those of parameters that another unit counts (tied ones).
+    if (step_.unit->elements() == 0) return;
     const uint16_t tensor = tasks_.Gradients(*step_.unit);
     int64_t elements = 0;  // so far: they are rounded together, as they are given up
     for (const BlockTemplate::Gradient& g : in_.gradients) {

@@ -36,6 +36,25 @@ class PortVariants {
   std::map<std::pair<int, std::vector<bool>>, int> made_;
 };
 
+// Nothing reads what the last module gives, and only gradients bring it back: without one it is
+// no port. (Of several losses those that train nothing.)
+void DropEnds(ModelGraph* graph) {
+  const Segment& last = graph->segments.back();
+  const Body& given = graph->bodies[last.body];
+  Body body = given;
+  body.out_ports.clear();
+  for (size_t p = 0; p < given.out_ports.size(); ++p) {
+    if (!given.OutDetached(p)) body.out_ports.push_back(given.out_ports[p]);
+  }
+  if (last.repeat > 1 || body.out_ports.empty() ||
+      body.out_ports.size() == given.out_ports.size()) {
+    return;
+  }
+  body.out_detached.clear();
+  graph->segments.back().body = static_cast<int>(graph->bodies.size());
+  graph->bodies.push_back(std::move(body));
+}
+
 bool DependsOnTrained(const OpNode& op, const std::vector<bool>& has) {
   for (const std::string& name : DifferentiableInputs(*op.rule)) {
     for (size_t i = 0; i < op.inputs.size(); ++i) {
@@ -113,6 +132,7 @@ std::vector<int> DetachFrozen(ModelGraph* graph) {
     if (segments.size() == first + 1) segments.back().list = segment.list;
   }
   graph->segments = std::move(segments);
+  DropEnds(graph);
   MoveTied(first_pieces, graph);
   return first_pieces;
 }

@@ -119,10 +119,10 @@ TEST(ParameterCountTest, DeepSeekV3) {
   // README_WEIGHTS.md of the released model: 11.5B parameters of its own.
   v3.mtp_layers = 1;
   EXPECT_EQ(Count(v3) - 671'026'419'200,
-            7168 * 256 + 256 + 257 * int64_t{3 * 7168 * 2048}              // router, experts
-                + 7168 * 1536 + 1536 + int64_t{1536 * 128 * 192}           // queries
-                + 7168 * 576 + 512 + 512 * 128 * 256 + 128 * 128 * 7168    // keys, values, result
-                + 2 * 7168 + 2 * int64_t{7168 * 7168} + 3 * 7168);         // norms, eh_proj
+            7168 * 256 + 256 + 257 * int64_t{3 * 7168 * 2048}            // router, experts
+                + 7168 * 1536 + 1536 + int64_t{1536 * 128 * 192}         // queries
+                + 7168 * 576 + 512 + 512 * 128 * 256 + 128 * 128 * 7168  // keys, values, result
+                + 2 * 7168 + 2 * int64_t{7168 * 7168} + 3 * 7168);       // norms, eh_proj
 }
 
 TEST(ParameterCountTest, Gpt2OptNeoxBert) {

@@ -389,9 +389,9 @@ TEST(TransformerTest, MultiTokenPredictionIsALayerBehindTheOthersAndASecondLoss)
   EXPECT_EQ(ModelGraph::PathOf(graph.segments[2]), "mtp.*");
   for (const int depth : {1, 2}) {
     EXPECT_EQ(Ops(graph, 1 + depth),
-              "tokens:embedding enorm:rms_norm hnorm:rms_norm eh_join:concat_last2(rank=2) "
+              "tokens:embedding enorm:rms_norm hnorm:rms_norm eh_join:concat_last2 "
               "eh_proj:linear attn.norm:rms_norm attn.qkv:qkv_linear attn.rotary_q:rotary "
-              "attn.rotary_k:rotary attn.core:attention_causal attn.proj:out_linear "
+              "attn.rotary_k:rotary_kv attn.core:attention attn.proj:out_linear "
               "attn.residual:residual_add mlp.norm:rms_norm mlp.fc1:gated_linear mlp.act:swiglu "
               "mlp.fc2:linear mlp.residual:residual_add final_norm:rms_norm");
     // It hands on what it takes in.
@@ -411,8 +411,7 @@ TEST(TransformerTest, MultiTokenPredictionIsALayerBehindTheOthersAndASecondLoss)
   config.layers += 1;
   ASSERT_OK_AND_ASSIGN(const ModelGraph longer, BuildTransformer(config));
   const int64_t layer = longer.ParameterCount() - without.ParameterCount();
-  EXPECT_EQ(graph.ParameterCount() - without.ParameterCount(),
-            2 * (layer + 2 * 64 * 64 + 3 * 64));
+  EXPECT_EQ(graph.ParameterCount() - without.ParameterCount(), 2 * (layer + 2 * 64 * 64 + 3 * 64));
 }
 
 TEST(TransformerTest, AnActivationOfOneLayerMatchesKorthikantis34) {

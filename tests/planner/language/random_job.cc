@@ -128,6 +128,12 @@ class Drawing {
       config.experts.dense_layers = dice_.Of<int64_t>({0, 0, 1});
       config.experts.every = dice_.Of<int64_t>({1, 1, 2});
     }
+    if (!spreads_ && seed_ % 5 == 3) {  // of all layers, the last are of multi-token prediction
+      config.mtp_layers = layers_ > 2 ? 2 : 1;
+      config.layers -= config.mtp_layers;
+      config.experts.dense_layers = std::min(config.experts.dense_layers, config.layers);
+      config.experts.every = std::min(config.experts.every, config.layers);
+    }
     if (dice_.Maybe(2)) config.mlp = Mlp::kSwiglu;
     if (dice_.Maybe(3)) {
       config.window = 6;

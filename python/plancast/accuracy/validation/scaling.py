@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plancast.accuracy.validation.rows import Row
-from plancast.accuracy.validation.software import kept_in
+from plancast.accuracy.validation.software import kept_in, moments_in
 from plancast.precision import Types
 
 # Parts of words of frameworks: torchao's float8_rowwise, Transformer Engine's blockwise and
@@ -22,9 +22,15 @@ def dtype_of(row: Row) -> str:
 
 
 def types_of(row: Row) -> Types:
-    """What is stored or sent in 8 bits: FSDP's gathers (torchao, enable_fsdp_float8_all_gather),
-    and parameters, as the software's recipes keep them."""
+    """What is stored or sent in fewer bits: FSDP's gathers (torchao, enable_fsdp_float8_all_gather),
+    parameters and moments, as the software's recipes keep them."""
     if "all-gather" in (row.assumption("fp8") or ""):
         return {"gather_dtype": "fp8"}
-    recipe = kept_in(row.software, dtype_of(row))
-    return {} if recipe is None else {"param_dtype": recipe}
+    types: Types = {}
+    kept = kept_in(row.software, dtype_of(row))
+    if kept is not None:
+        types["param_dtype"] = kept
+    moments = moments_in(row.software, row.model)
+    if moments is not None:
+        types["state_dtype"] = moments
+    return types

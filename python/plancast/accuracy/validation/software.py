@@ -142,6 +142,16 @@ def kept_in(software: str, dtype: str) -> str | None:
     return keeps.get(dtype)
 
 
+def moments_in(software: str, model: str) -> str | None:
+    """The type of Adam's moments in this software's recipes for a model; None: the usual.
+
+    >>> moments_in("Megatron-Bridge 26.02", "deepseek-v3")
+    'bf16'
+    """
+    types: dict[str, str] = (_entry(software) or {}).get("moments", {})
+    return next((said for models, said in types.items() if re.match(models, model)), None)
+
+
 def prefetch_of(software: str) -> int | None:
     """Units that this software gathers ahead with zero=3; None: as the forecast chooses.
 
