@@ -87,6 +87,7 @@ std::vector<ModelDim> TransformerDims(const TransformerConfig& config,
     dims.push_back({"expert_ffn", experts.ffn});
     if (experts.shared > 0) dims.push_back({"shared_ffn", experts.shared * experts.ffn});
   }
+  if (config.predictions > 0) dims.push_back({"predictions", config.predictions});
   if (config.mtp_layers > 0) dims.push_back({"two_hidden", 2 * config.hidden});
   dims.push_back({"vocab", vocab});
   if (config.position == Position::kLearned) dims.push_back({"positions", config.max_positions});

@@ -56,20 +56,25 @@ Body DrawHead(const Drawing& drawing) {
   for (int64_t depth = 1; depth <= config.mtp_layers; ++depth) {
     ahead.push_back(body.InPort(absl::StrCat("ahead_", depth), {"batch", "seq", "hidden"}));
   }
-  const int labels = body.Input("labels", DType::kInt64, {"batch", "seq"});
+  const absl::string_view where = config.predictions > 0 ? "predictions" : "seq";
+  const int labels = body.Input("labels", DType::kInt64, {"batch", where});
   int x = config.post_norm ? stream : drawing.Norm(body, "norm", stream);
   const int normalised = x;
+  if (config.predictions > 0) {
+    const int at = body.Input("predicted", DType::kInt64, {"batch", where});
+    x = body.Op1("select", "select_positions", {x, at}, {{"p", where}});
+  }
   absl::string_view features = "hidden";
   if (config.head_transform) {
     features = "transform";
-    x = body.Op1("transform", "linear_bias", {x}, {{"n", features}});
-    x = body.Op1("transform_act", "gelu_tanh", {x}, {{"f", features}});
-    x = drawing.Norm(body, "transform_norm", x, {{"h", features}});
+    x = body.Op1("transform", "linear_bias", {x}, {{"s", where}, {"n", features}});
+    x = body.Op1("transform_act", "gelu_tanh", {x}, {{"s", where}, {"f", features}});
+    x = drawing.Norm(body, "transform_norm", x, {{"s", where}, {"h", features}});
   }
   const absl::string_view rule = config.head_bias ? "linear_bias" : "linear";
-  x = body.Op1("logits", rule, {x}, {{"n", "vocab"}, {"k", features}});
-  if (config.head_softcap) x = body.Op1("softcap", "softcap", {x}, {{"f", "vocab"}});
-  body.OutPort(body.Op1("loss", "cross_entropy", {x, labels}));
+  x = body.Op1("logits", rule, {x}, {{"s", where}, {"n", "vocab"}, {"k", features}});
+  if (config.head_softcap) x = body.Op1("softcap", "softcap", {x}, {{"s", where}, {"f", "vocab"}});
+  body.OutPort(body.Op1("loss", "cross_entropy", {x, labels}, {{"s", where}}));
   for (size_t i = 0; i < ahead.size(); ++i) {
     const auto name = [&](absl::string_view op) { return absl::StrCat("mtp_", i + 1, "_", op); };
     x = body.Op1(name("logits"), rule, {ahead[i]}, {{"n", "vocab"}}, "logits");

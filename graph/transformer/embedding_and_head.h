@@ -10,7 +10,7 @@ Body DrawEmbedding(const Drawing& drawing);
 // Its ops in a body of others; returns the stream.
 int DrawEmbeddingOps(const Drawing& drawing, BodyWriter& body);
 
-//   [norm] [transform transform_act transform_norm] logits [softcap] loss
+//   [norm] [select] [transform transform_act transform_norm] logits [softcap] loss
 //   [first_token pooler pooler_act sentence sentence_loss]
 //   and of each module of multi-token prediction (multi_token.h), with the weights of `logits`,
 //   mtp_N_logits [mtp_N_softcap] mtp_N_loss

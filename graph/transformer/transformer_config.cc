@@ -39,7 +39,8 @@ absl::Status CheckSizes(const TransformerConfig& config) {
         Size{"max_positions", config.max_positions, 100'000'000, true},
         Size{"token_types", config.token_types, 1'000'000, true},
         Size{"window", config.window, 100'000'000, true},
-        Size{"mtp_layers", config.mtp_layers, 16, true}}) {
+        Size{"mtp_layers", config.mtp_layers, 16, true},
+        Size{"predictions", config.predictions, config.seq, true}}) {
     RETURN_IF_ERROR(CheckSize(size));
   }
   return absl::OkStatus();
@@ -205,6 +206,10 @@ absl::StatusOr<TransformerConfig> Completed(TransformerConfig config) {
   if (config.mtp_layers > 0 && (config.bidirectional || config.post_norm)) {
     return Unsupported("multi-token prediction in a model that reads both ways or norms behind",
                        "Leave `mtp_layers` out.");
+  }
+  if (config.mtp_layers > 0 && config.predictions > 0) {
+    return Unsupported("multi-token prediction where the head reads some positions only",
+                       "Leave `mtp_layers` or `predictions` out.");
   }
   if (config.post_norm && (config.parallel_residual || config.branch_norm)) {
     return absl::InvalidArgumentError(

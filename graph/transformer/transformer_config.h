@@ -71,7 +71,7 @@ struct TransformerConfig {
   bool attention_sinks = false, attention_softcap = false;
   LatentAttention latent;
   ExpertsConfig experts;
-  int64_t mtp_layers = 0;
+  int64_t mtp_layers = 0, predictions = 0;
 
   bool gated() const {
     return mlp == Mlp::kSwiglu || mlp == Mlp::kGeglu || mlp == Mlp::kSwigluClamped;

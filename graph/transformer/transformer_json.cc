@@ -111,6 +111,7 @@ absl::StatusOr<TransformerConfig> ParseTransformerConfig(absl::string_view json,
   c.branch_norm = p.branch_norm();
   c.embedding_scale = p.embedding_scale();
   c.mtp_layers = p.mtp_layers();
+  c.predictions = p.predictions();
   ReadLatent(p, &c.latent);
   RETURN_IF_ERROR(ReadExperts(p, &c.experts)) << what;
   ASSIGN_OR_RETURN(c, Completed(c), _ << what);
@@ -155,6 +156,7 @@ std::string TransformerConfigJson(const TransformerConfig& c) {
   p.set_branch_norm(c.branch_norm);
   p.set_embedding_scale(c.embedding_scale);
   p.set_mtp_layers(c.mtp_layers);
+  p.set_predictions(c.predictions);
   WriteLatent(c.latent, &p);
   WriteExperts(c.experts, &p);
   absl::StatusOr<std::string> json = ToJson(p);

@@ -206,9 +206,8 @@ class Model(Immutable):
           seq: tokens per sequence, instead of the second dim of integer inputs.
           name: the model's name; the module's class by default.
 
-        A module that returns a scalar computes its loss itself; else one is added:
-        cross-entropy of logits, squared error of anything else (docs/importing.md).
-        `import_report` says what was not recognised.
+        A module that returns a scalar computes its loss itself; else one is added: cross-entropy
+        of logits, squared error of anything else. `import_report` says what was not recognised.
         """
         from plancast.importers import model as importer
 
@@ -220,9 +219,8 @@ class Model(Immutable):
         """A model from an ONNX file; weights beside the file are not read.
 
         Args:
-          path: the file. The first dim of its first input is the batch.
-          seq: tokens per sequence, where the file's dims leave them open or allow others.
-        """
+          path: the file; the first dim of its first input is the batch.
+          seq: tokens per sequence, where the file's dims leave them open or allow others."""
         return cls._imported(str(path), seq)
 
     @classmethod

@@ -50,8 +50,8 @@ def test_columns_of_experts_become_a_model(tmp_path):
 
 def test_a_shipped_name_brings_what_no_column_says(tmp_path):
     job = prepare(read(tmp_path, DEEPSEEK))
-    assert job.model.parameters == 682_635_974_400
-    assert job.strategy.short_form.split(",")[-1] == "layout=8x7+6"  # its recipe's, and the module
+    assert job.model.parameters == 682_636_487_424
+    assert "layout=8x7+6" in job.candidates[0].strategy.short_form  # its recipe's, and the module
     without = prepare(read(tmp_path, DEEPSEEK.replace("mtp=1", "mtp=0")))
     assert without.model.parameters == 671_026_419_200
     cut = prepare(read(tmp_path, DEEPSEEK.replace("deepseek-v3,61", "deepseek-v3-l8,8")))
@@ -93,7 +93,8 @@ def test_multi_token_prediction_is_one_more_layer_and_head(tmp_path):
 
 @pytest.mark.parametrize("line", [QWEN, DEEPSEEK], ids=["qwen3-30b-a3b", "deepseek-v3"])
 def test_the_models_own_flops_are_the_published_ones_and_those_of_routers(tmp_path, line):
-    row = read(tmp_path, line.replace("model_causal_mtp", "model_full").replace("_causal", "_full"))
+    line = line.replace("model_causal_mtp", "model_full").replace("_causal", "_full")
+    row = read(tmp_path, line.replace("mtp=1", "mtp=0"))
     model = prepare(row).model
     # One sample on one device; the vocabulary has no padding.
     forecast = pc.predict(model, pc.Machine.preset("dgx-h100", hosts=1, gpus_per_host=1), "mb=1")
@@ -101,6 +102,20 @@ def test_the_models_own_flops_are_the_published_ones_and_those_of_routers(tmp_pa
     routers = (fields["layers"] - fields["dense_layers"]) * fields["hidden"] * fields["experts"]
     published = published_flops(row, 0) / row.global_batch
     assert forecast._core.model_flops == pytest.approx(published + 6 * 4096 * routers, rel=1e-9)
+
+
+def test_the_models_flops_have_modules_of_multi_token_prediction(tmp_path):
+    machine = pc.Machine.preset("dgx-h100", hosts=1, gpus_per_host=1)
+    with_it = prepare(read(tmp_path, DEEPSEEK))
+    row = read(tmp_path, DEEPSEEK.replace("mtp=1", "mtp=0").replace("_mtp", ""))
+    flops = [
+        pc.predict(m, machine, "mb=1")._core.model_flops
+        for m in (with_it.model, prepare(row).model)
+    ]
+    published = published_flops(with_it.row, 0) - published_flops(row, 0)
+    halves = 6 * 8192 * 4096 * 4096 * 128 * 160  # which the causal count leaves out
+    router = 6 * 8192 * 4096 * 7168 * 256
+    assert flops[0] - flops[1] == pytest.approx((published + halves + router) / 8192, rel=1e-9)
 
 
 def test_the_models_flops_do_not_hang_on_capacity():
@@ -147,7 +162,7 @@ def test_every_transformer_of_the_shared_rows_is_built():
     }
     assert len(shapes) > 90
     for row in shapes.values():
-        model = pc.Model.from_config(**fields_of(row, {}))
+        model = pc.Model.from_config(**{**fields_of(row, {}), "mtp_layers": 0})
         assert model.layers == row.layers
         assert model.active_parameters <= model.parameters
         if row.model in names and row.vocab == pc.Model.preset(row.model)._core.vocab:

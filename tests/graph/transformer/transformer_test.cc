@@ -380,6 +380,25 @@ TEST(TransformerTest, TiedEmbeddingsCountOnce) {
   EXPECT_EQ(untied.ParameterCount() - tied.ParameterCount(), 1000 * 64);
 }
 
+TEST(TransformerTest, AHeadMayReadSomePositions) {
+  TransformerConfig config = Gpt();
+  config.head_transform = true;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph all, BuildTransformer(config));
+  config.predictions = 5;
+  ASSERT_OK_AND_ASSIGN(const ModelGraph some, BuildTransformer(config));
+  EXPECT_EQ(Ops(some, 2),
+            "norm:layer_norm select:select_positions transform:linear_bias "
+            "transform_act:gelu_tanh transform_norm:layer_norm logits:linear loss:cross_entropy");
+  ASSERT_OK_AND_ASSIGN(const int dim, some.FindDim("predictions"));
+  for (const char* op : {"transform", "transform_act", "transform_norm", "logits", "loss"}) {
+    const std::vector<int>& dims = FindOp(some, 2, op).factor_dims;
+    EXPECT_TRUE(std::count(dims.begin(), dims.end(), dim) == 1) << op;
+  }
+  EXPECT_EQ(some.ParameterCount(), all.ParameterCount());
+  config.predictions = 33;
+  EXPECT_THAT(BuildTransformer(config).status().message(), HasSubstr("from 1 to 32"));
+}
+
 TEST(TransformerTest, MultiTokenPredictionIsALayerBehindTheOthersAndASecondLoss) {
   TransformerConfig config = Llama();
   config.mtp_layers = 2;

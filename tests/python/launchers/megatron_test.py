@@ -171,22 +171,22 @@ SIZES = (
 
 def test_modules_of_multi_token_prediction_are_layers_behind_the_others():
     text = f"{SIZES} --num-layers 7 --pipeline-model-parallel-layout Et*3|(tt|)*2mL"
-    launch = read(text, "megatron")
-    assert launch.strategy.short_form == "pp=4,layout=3+2x2+1"
-    assert launch.model.config["mtp_layers"] == 1
-    written = launch.strategy.launch_config("megatron", model=launch.model, seq=32)
+    strategy = pc.Strategy.from_megatron(text.split())
+    model = strategy.launch.model
+    assert strategy.short_form == "pp=4,layout=3+2x2+1"
+    assert model.config["mtp_layers"] == 1
+    written = strategy.launch_config("megatron", model=model, seq=32)
     assert "--mtp-num-layers 1" in written
     assert "Et*3|(t*2|)*2mL" in written
-    again = read(written, "megatron")
-    assert again.strategy.short_form == launch.strategy.short_form
+    again = read(written)
+    assert again.strategy.short_form == "pp=4,mb=1,layout=3+2x2+1"
     assert again.model.config["mtp_layers"] == 1
     # Where nothing is said, it is on the last stage, beside its even share.
-    launch = read(f"{SIZES} --num-layers 8", "megatron")
-    assert launch.strategy.short_form == "pp=4,layout=2x3+3"
+    assert plan(f"{SIZES} --num-layers 8") == "pp=4,layout=2x3+3"
     with pytest.raises(pc.InputError, match="8 layers, and the model 9 and 1"):
-        read(text.replace("layers 7", "layers 9"), "megatron")
+        plan(text.replace("layers 7", "layers 9"))
     with pytest.raises(pc.InputError, match="behind all"):
-        read(text.replace("(tt|)*2mL", "tmt|ttL"), "megatron")
+        plan(text.replace("(tt|)*2mL", "tmt|ttL"))
 
 
 @pytest.mark.parametrize("layout", [[1, 2], [0, *[1] * 126, 0], [3, 4, 4, 5, 5, 3], [2]])

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from plancast.accuracy.validation.rows import Row
-from plancast.accuracy.validation.software import unprinted_vocab
+from plancast.accuracy.validation.software import predictions_of, unprinted_vocab
 from plancast.models import presets
 
 _DEFAULT_VOCAB = 51200
@@ -87,7 +87,11 @@ def fields_of(row: Row, chosen: dict[str, str]) -> dict[str, Any]:
         fields |= dict.fromkeys(("qkv_bias", "out_bias", "mlp_bias"), False)
     elif row.model.lower().startswith("bert"):
         fields |= {"max_positions": max(_BERT_POSITIONS, row.seq_len or 0), **_BERT}
-        chosen["architecture"] = "encoder of masked words (BERT)"
+        masked = predictions_of(row.software, row.seq_len or 0)
+        if masked is not None:
+            fields["predictions"] = masked
+        read = "all" if masked is None else f"{masked} of {row.seq_len}"
+        chosen["architecture"] = f"encoder of masked words (BERT); its head reads {read} positions"
     if row.experts:
         if not row.topk:
             raise UnsupportedError(f"`{row.model}` has {row.experts} experts and no `topk`")

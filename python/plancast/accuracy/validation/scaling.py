@@ -22,8 +22,11 @@ def dtype_of(row: Row) -> str:
 
 
 def types_of(row: Row) -> Types:
-    """What is stored or sent in fewer bits: FSDP's gathers (torchao, enable_fsdp_float8_all_gather),
-    parameters and moments, as the software's recipes keep them."""
+    """What is stored or sent in fewer bits.
+
+    FSDP's gathers (torchao, enable_fsdp_float8_all_gather), and parameters and moments as the
+    software's recipes keep them.
+    """
     if "all-gather" in (row.assumption("fp8") or ""):
         return {"gather_dtype": "fp8"}
     types: Types = {}

@@ -142,6 +142,16 @@ def kept_in(software: str, dtype: str) -> str | None:
     return keeps.get(dtype)
 
 
+def predictions_of(software: str, seq: int) -> int | None:
+    """Positions of a sequence that BERT's head reads in this software; None: all.
+
+    >>> predictions_of("NVIDIA DeepLearningExamples PyTorch", 128)
+    20
+    """
+    masked: dict[int, int] = (_entry(software) or {}).get("predictions", {})
+    return masked.get(seq)
+
+
 def moments_in(software: str, model: str) -> str | None:
     """The type of Adam's moments in this software's recipes for a model; None: the usual.
 

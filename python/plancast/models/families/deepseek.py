@@ -1,6 +1,7 @@
 """DeepSeek-V2 (arXiv:2405.04434) and V3 (arXiv:2412.19437): latent attention, shared experts.
 
-The module for multi-token prediction (`num_nextn_predict_layers`) is left out.
+The module for multi-token prediction (`num_nextn_predict_layers`) is left out: see
+`Model.with_mtp`.
 """
 
 from __future__ import annotations
