@@ -33,8 +33,8 @@ struct CoefficientEntry {
 // - its own coefficients;
 // - those of a GPU with the same silicon (said so, as GB300 by B300; else equal SMs and SM
 //   design, as H200 by H100): extrapolated;
-// - the medians over GPUs of the same SM design and maker: extrapolated;
-// - the medians over all GPUs of the maker with most of them: extrapolated.
+// - the medians over GPUs of the same SM design, of the maker with most of them: extrapolated;
+// - the medians over all GPUs of that maker: extrapolated.
 template <typename Coefficients>
 class CoefficientFamily {
  public:
@@ -107,6 +107,8 @@ void CoefficientFamily<Coefficients>::Finish(absl::string_view what, double extr
         absl::StrCat(entry.provenance.source, ", taken over as of the same silicon");
     same.factor_sigma = std::max(entry.factor_sigma, extrapolated_sigma / 2);
     same_silicon_.push_back(std::move(same));
+    // A GPU's own maker is not known here: designs are those of the maker with most of them.
+    if (entry.vendor != everyone[0]->vendor) continue;
     std::vector<const Entry*> kin;
     for (const Entry& other : own_) {
       if (other.own_only) continue;

@@ -15,7 +15,7 @@ from plancast import files
 from plancast.errors import InputError
 
 from .calibration import attention, convolution, gemm
-from .calibration.rows import read_gpus, read_rows
+from .calibration.rows import Rows, read_gpus, read_rows
 from .calibration.tables import Fitting, Measured, file_texts, fit_tables
 
 
@@ -30,8 +30,8 @@ def read_measured(kernels: Path) -> Measured:
     images, experts = kernels / "conv.csv", kernels / "moe.csv"
     return Measured(
         read_gpus(hardware),
-        read_rows(kernels / "gemm.csv", gemm.COLUMNS),
-        read_rows(kernels / "attention.csv", attention.COLUMNS),
+        _with_more(kernels, "gemm", gemm.COLUMNS),
+        _with_more(kernels, "attention", attention.COLUMNS),
         read_rows(kernels / "elementwise.csv", ("rows", "cols", "elements", "time_us")),
         read_rows(images, convolution.COLUMNS) if files.is_there(images) else None,
         # Of products that are not grouped, other columns say the sizes.
@@ -39,6 +39,19 @@ def read_measured(kernels: Path) -> Measured:
         if files.is_there(experts)
         else None,
     )
+
+
+# Files of further GPUs beside `gemm.csv` and `attention.csv`, in their columns; each may be absent.
+_MORE = {"gemm": ("aiter", "llmservingsim"), "attention": ("llmservingsim",)}
+
+
+def _with_more(kernels: Path, family: str, columns: tuple[str, ...]) -> Rows:
+    rows = read_rows(kernels / f"{family}.csv", columns)
+    for source in _MORE[family]:
+        path = kernels / f"{family}_{source}.csv"
+        if files.is_there(path):
+            rows = rows.followed_by(read_rows(path, columns))
+    return rows
 
 
 def calibrate(

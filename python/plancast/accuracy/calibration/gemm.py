@@ -22,6 +22,8 @@ WANTED = [
 # Low-precision rows of inference stacks include the kernel that quantises the
 # activations.
 QUANTIZED = ("fp8", "fp8-block", "nvfp4")
+# That kernel's, of an element: two reads in 16 bits (the largest value, then the cast), a write.
+QUANTIZE_BYTES = 5.0
 # Both ends of how strongly waves are quantised; the fit goes from each.
 STARTS: list[Coefficients] = [{"wave_quantization": 0.95}, {"wave_quantization": 0.1}]
 # Which pass a layout is, and the factor that a training stack's rows tell.

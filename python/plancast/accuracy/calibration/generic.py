@@ -25,13 +25,17 @@ def _spread(values: list[float]) -> float:
 
 def _power(tables: dict[str, Message]) -> tuple[float, list[float]]:
     """What long products lose of their share of peak, as a logarithm, for each nominal TFLOP/s
-    per watt: the median of the slopes between GPUs (Theil and Sen). And the shares at none."""
+    per watt: the median of the slopes between GPUs of one maker, the one with most (Theil and Sen).
+    And the shares at none."""
+    makers = [t.get("vendor") for t in tables.values() if "gemm" in t]
+    maker = max(sorted(set(filter(None, makers))), key=makers.count, default=None)
     points = [
         (t["speed_grade"] * t["sms"] * t["boost_mhz"] * 1e-6 / t["tdp_watts"],
          np.log(g["mma_fraction"] / (1 + g["sustained_loss"])))
         for t in tables.values()
         for g in t.get("gemm", ())
         if g["dtype"] == "bf16" and t.get("tdp_watts") and not g.get("own_only")
+        and t.get("vendor") == maker
     ]  # fmt: skip
     slopes = [
         (y - other_y) / (x - other_x)

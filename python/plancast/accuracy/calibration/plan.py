@@ -34,9 +34,13 @@ GEMM_CHOICES = {
         ("vidur", "fp16"),
         ("deepbench", "fp16(mixed fp32 acc)"),
         ("deepbench", "fp16(pseudo,fp32 math)"),
+        ("llmservingsim", "fp16"),
+        ("llmservingsim", "bf16"),
+        # What a tuner found fastest for each shape: a library may choose slower ones.
+        ("aiter", "bf16"),
     ],
     "fp8": [("aic", "fp8")],
-    "fp8-block": [("aic", "fp8_block")],
+    "fp8-block": [("aic", "fp8_block"), ("aiter", "fp8_block")],
     "nvfp4": [("aic", "nvfp4")],
     "fp32": [("neusight", "fp32"), ("deepbench", "fp32")],
 }
@@ -46,8 +50,13 @@ TRAINING_SOURCE = "simumax"
 # alone: A100 SXM, 10,000 launches before each timing, 1.00 to 1.01 of what the tables say of
 # products of 4,096 and more (gemm_published.csv, azure).
 STEADY_DENSITY = 0.78
-# Boards with the chip of a measured one, told by CUDA's compute capability (10.3).
-SAME_CHIP = {"B300-SXM": ["GB300"]}
+# Boards with the chip of a measured one, told by CUDA's compute capability (10.3) or LLVM's name
+# (gfx950).
+SAME_CHIP = {"B300-SXM": ["GB300"], "MI355X": ["MI350X"]}
+# Files of sources that are not in gemm.csv.
+FILES = {"aiter": "gemm_aiter.csv", "llmservingsim": "gemm_llmservingsim.csv"}
+# Sources whose rows in 8 bits begin behind the quantisation of activations.
+QUANTISED_BEFORE = {"aiter"}
 PEAK = {"bf16": "fp16", "nvfp4": "fp4", "fp8": "fp8", "fp8-block": "fp8", "fp32": "fp32"}
 # GPUs are compared by what they sustain of a peak that is well known; the data
 # of these sources is not of that kind.
@@ -65,6 +74,7 @@ ATTENTION_CHOICES = {
     ("sglang 0.5.14 trtllm_mha",): "cudnn-9",
     ("sglang 0.5.10 flash_attention",): "flash-attention-2",
     ("sglang 0.5.14 flashinfer", "vllm 0.24.0 vllm_flash_attn_fa2"): "flash-attention-2",
+    ("flash_attn_varlen (FA2)",): "flash-attention-2",
 }
 
 
@@ -92,6 +102,10 @@ def select_gemm(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
     for dtype, choices in GEMM_CHOICES.items():
         for source, row_dtype in choices:
             of_source = rows[(rows["source"] == source) & (rows["dtype"] == row_dtype)]
+            # Weights in an order of the kernel's own are another family of kernels.
+            if "op" in of_source.columns:
+                other = np.char.find(of_source["op"].astype(str), "bpreshuffle") >= 0
+                of_source = of_source[~other]
             for name in _gpu_names(of_source):
                 gpu = gpus[ALIASES.get(name, name)]
                 peak = gpu.peaks[PEAK[dtype]]
@@ -106,7 +120,7 @@ def select_gemm(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
                         dtype,
                         peak,
                         chosen[np.arange(0, len(chosen), every)],
-                        f"gemm.csv ({source} {row_dtype})",
+                        f"{FILES.get(source, 'gemm.csv')} ({source} {row_dtype})",
                     )
                 )
     return result
@@ -154,7 +168,8 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
                 floor = chosen["time_us"][forward].min()
                 chosen = chosen[~forward | (chosen["time_us"] > 2 * floor)]
             gpu = gpus[name]
-            data = f"attention.csv ({', '.join(choice)})"
+            file = FILES.get(chosen["source"][0], "gemm.csv").replace("gemm", "attention")
+            data = f"{file} ({', '.join(choice)})"
             result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data, kernel))
             break
     return result

@@ -109,6 +109,11 @@ class Rows:
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
 
+    def followed_by(self, other: Rows) -> Rows:
+        """These rows and then those of another table, in the columns that both have."""
+        shared = [name for name in self._columns if name in other._columns]
+        return Rows({n: np.concatenate([self[n], other[n]]) for n in shared})
+
     @overload
     def __getitem__(self, key: str) -> np.ndarray: ...
 

@@ -1,7 +1,7 @@
-"""Boards with the chip of a measured one, of which loops over a few products are published.
+"""GPUs of which loops over a few products are published, and their like was measured.
 
-The chip's coefficients hold but for what power decides: the share of the peak, and what is lost
-where a kernel is long.
+The coefficients of their like (boards with the same chip, or GPUs of the same maker) hold but for
+what power decides: the share of the peak, and what is lost where a kernel is long.
 """
 
 from __future__ import annotations
@@ -22,16 +22,23 @@ BY_POWER = ["mma_fraction", "sustained_loss"]
 
 @dataclass(frozen=True)
 class Loops:
-    """TFLOP/s of (m, n, k), steady: 10,000 launches before those that are timed."""
+    """TFLOP/s of (m, n, k), in loops that last."""
 
     gpu: str
-    chip: str  # whose coefficients hold for the rest
+    like: str  # whose coefficients hold for the rest
     dtype: str
     source: str
     tflops: dict[tuple[int, int, int], float]
+    like_dtype: str = ""  # of which type; "": the same
 
 
 _AZURE = "cuBLASLt 13.0, egmsft/AI-benchmarking-guide @3371c0c, ND_GB300_v6_results.md"
+_AZURE_AMD = "hipBLASLt of ROCm 6.2, egmsft/AI-benchmarking-guide @3371c0c, ND_MI300X_v5_results.md"
+# The fastest product of a type that a search found, in loops of a second.
+_MAF = (
+    "hipBLASLt, best of many products, ROCm/rocm-blogs @8e01195, measuring max-achievable FLOPS 2"
+)
+_TAF = "hipBLASLt of ROCm 7.2.1, best of many products, normal data, ROCm/rocm-blogs, 2026-10"
 # The same page's products in 8 bits agree with the chip's coefficients: 2 % too fast to 5 % too
 # slow from 8,192 on. In 4 bits the rows of inference stacks, which those are fitted to, take 1.6
 # times as long as these.
@@ -48,7 +55,26 @@ PUBLISHED = (
             (32768, 32768, 32768): 8555.1,
         },
     ),
+    Loops("MI300X", "MI355X", "bf16", _MAF, {(4096, 4864, 32896): 708.0}),
+    Loops("MI325X", "MI355X", "bf16", _TAF, {(4096, 4864, 32896): 831.4}),
+    Loops(
+        "MI300X",
+        "MI300X",
+        "fp8",
+        _AZURE_AMD,
+        {
+            (2048, 2048, 2048): 726.9,
+            (4096, 4096, 4096): 1085.4,
+            (8192, 8192, 8192): 1222.9,
+            (16384, 16384, 16384): 1081.4,
+            (32768, 32768, 32768): 1142.4,
+            (6144, 12288, 12288): 1148.7,
+        },
+        "fp8-block",
+    ),
 )
+# Of a single product: what others of the kind are off by, an assumption.
+_ONE_SIGMA = 0.15
 
 
 def messages(
@@ -56,41 +82,53 @@ def messages(
     gpus: dict[str, Gpu],
     fit_message: Callable[[str, Statistics, float, str], Message],
 ) -> list[tuple[str, Message]]:
-    """(GPU, message) of each type that loops tell, where the chip itself was measured."""
+    """(GPU, message) of each type that loops tell, where its like was measured."""
     result = []
     for loops in PUBLISHED:
-        chips = tables.get(loops.chip, {}).get("gemm", ())
-        chip = next((m for m in chips if m["dtype"] == loops.dtype), None)
-        if chip is None or loops.gpu not in gpus:
+        wanted = loops.like_dtype or loops.dtype
+        messages_of = tables.get(loops.like, {}).get("gemm", ())
+        like = next((m for m in messages_of if m["dtype"] == wanted), None)
+        if like is None or loops.gpu not in gpus:
             continue
         gpu = gpus[loops.gpu]
-        known = {name: chip[name] for name in gemm.wanted(loops.dtype)}
+        known = {name: like[name] for name in gemm.wanted(loops.dtype)}
         found = _fit(loops, gpu, known)
         errors = _left_out(loops, gpu, known)
+        one = len(loops.tflops) == 1
         stats: Statistics = {
             "rows": len(loops.tflops),
-            "held_out_error": float(np.median(errors)),
-            "sigma": float(np.sqrt(np.mean(np.square(errors)))),
+            "held_out_error": _ONE_SIGMA if one else float(np.median(errors)),
+            "sigma": _ONE_SIGMA if one else float(np.sqrt(np.mean(np.square(errors)))),
         }
-        note = f"{' and '.join(BY_POWER)}; the rest of {loops.chip}"
+        rest = loops.like if loops.like != loops.gpu else f"{loops.gpu} in {wanted}"
+        note = f"{' and '.join(_free(loops))}; the rest of {rest}"
         message = {
-            **{name: chip[name] for name in ("dtype", "tile", "split_k")},
+            "dtype": loops.dtype,
+            **{name: like[name] for name in ("tile", "split_k")},
             "peak_flops": gpu.peaks[plan.PEAK[loops.dtype]],
             **found,
             "own_only": True,
-            "fit": fit_message(loops.source, stats, DEFAULT_FACTOR_SIGMA, note),
+            "fit": fit_message(
+                loops.source, stats, _ONE_SIGMA if one else DEFAULT_FACTOR_SIGMA, note
+            ),
         }
         result.append((loops.gpu, message))
     return result
 
 
+def _free(loops: Loops) -> list[str]:
+    """What the loops can tell: one product no more than one figure."""
+    return BY_POWER[: len(loops.tflops)]
+
+
 def _fit(loops: Loops, gpu: Gpu, known: Coefficients) -> Coefficients:
     """With what power decides; the rest as known."""
     kernels, seconds = _kernels(loops, gpu)
-    rest = {name: value for name, value in _bare(known).items() if name not in BY_POWER}
-    start = {name: known[name] for name in BY_POWER}
-    found = kernels.fit(seconds, np.ones(len(seconds)), BY_POWER, rest, [start])
-    return {**known, **{name: found[name] for name in BY_POWER}}
+    free = _free(loops)
+    rest = {name: value for name, value in _bare(known).items() if name not in free}
+    start = {name: known[name] for name in free}
+    found = kernels.fit(seconds, np.ones(len(seconds)), free, rest, [start])
+    return {**known, **{name: found[name] for name in free}}
 
 
 def _left_out(loops: Loops, gpu: Gpu, known: Coefficients) -> np.ndarray:
@@ -98,6 +136,8 @@ def _left_out(loops: Loops, gpu: Gpu, known: Coefficients) -> np.ndarray:
     errors = []
     for left in loops.tflops:
         others = {sizes: rate for sizes, rate in loops.tflops.items() if sizes != left}
+        if not others:
+            break
         found = _fit(replace(loops, tflops=others), gpu, known)
         kernels, seconds = _kernels(replace(loops, tflops={left: loops.tflops[left]}), gpu)
         errors.append(float(np.log(kernels.seconds(_bare(found)) / seconds)[0]))

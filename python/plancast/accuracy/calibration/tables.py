@@ -45,6 +45,7 @@ class Fitting:
     workers: int = 1
     report: Callable[[str], None] = lambda _: None
     gemm_known: dict[tuple[str, str], Message] = field(default_factory=dict)
+    as_measured: bool = False  # without what kernels take beside what rows of their source have
 
     def fit_message(
         self, data: str, stats: Statistics, factor_sigma: float, note: str = ""
@@ -103,6 +104,10 @@ def _fit_gemm(
             ratios.append(np.log(ratio))
     factor_sigma = float(np.sqrt(np.mean(np.square(ratios)))) if ratios else DEFAULT_FACTOR_SIGMA
     note = "pass factors from simumax (Transformer Engine)" if factors else ""
+    bare = s.rows["source"][0] in plan.QUANTISED_BEFORE and s.dtype in gemm.QUANTIZED
+    if bare and not fitting.as_measured:
+        coefficients["quantize_bytes"] = gemm.QUANTIZE_BYTES
+        note = "quantize_bytes: the rows begin behind it; what it reads and writes"
     if eager:
         note = "eager timings; floor_s from other GPUs"
     return {
