@@ -227,6 +227,14 @@ absl::StatusOr<PartTransport> TransportFromProto(const proto::PartTransport& p) 
   }
   transport.staged = p.staged();
   transport.only_with_grad = p.only_with_grad();
+  if (!p.has_sum_rate()) return transport;
+  transport.sum_rate = p.sum_rate();
+  if (!(p.sum_rate() > 0 && p.sum_rate() <= 1) || *way != PartTransport::Way::kPeers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sum_rate is ", p.sum_rate(), " with way `", p.way(),
+                     "`; it must be above 0 and at most 1, and way `peers`: others have no kernel "
+                     "for the sum of all parts."));
+  }
   return transport;
 }
 

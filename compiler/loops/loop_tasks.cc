@@ -226,8 +226,9 @@ class Cutter {
         return;
       }
       sums->push_back(done->made);
-      const auto all = static_cast<double>(pieces);
-      done->sent = AddPass(t, "part_sum", dtype, all * part(), part(), *sums);
+      // Slower than memory lets it run: as if it moved more.
+      const double mine = part() / loop.how.leaves.sum_rate;
+      done->sent = AddPass(t, "part_sum", dtype, static_cast<double>(pieces) * mine, mine, *sums);
     } else {
       // The sums of parts travel the other way round to who holds them.
       if (i > 0 || loop.wider_sums > loop.wider) {
@@ -263,6 +264,12 @@ class Cutter {
       }
       if (!loop.scatters.empty()) Scatter(loop, i, &sums, done);
     }
+    if (!loop.copies_whole) return;
+    double whole = 0;
+    for (const int gather : loop.gathers) {
+      whole += static_cast<double>(in_.comms[block_.spec[gather]].bytes);
+    }
+    AddPass(t, "copy_out", loop.kernels[0].back().dtype, whole, whole, {done->made});
   }
 
   // A task of a loop: the last gather stands for all, as does the first task of the op.

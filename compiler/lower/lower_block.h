@@ -45,6 +45,8 @@ struct BlockTemplate {
     ContextSteps steps;  // of a ring over cp, with all that the plan says settled
     // Bytes on the wire over those of the tensors: of what comes, and of sums.
     double wider = 1, wider_sums = 1;
+    // What came lies part by part in memory, and is copied for others that read it.
+    bool copies_whole = false;
   };
   std::vector<Loop> loops;
 };

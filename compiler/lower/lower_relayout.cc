@@ -12,21 +12,6 @@
 namespace plancast {
 namespace {
 
-// Whether the parts that a collective over `axes` joins or cuts are apart in memory:
-// `cut` is the layout in which it has parts.
-bool PartsLieApart(const DeviceMesh& mesh, const std::vector<int64_t>& shape, const Layout& cut,
-                   const std::vector<int>& axes) {
-  const std::vector<int64_t> local = cut.LocalShape(mesh, shape);
-  for (const int axis : axes) {
-    const Placement& placement = cut.placements[axis];
-    if (!placement.is_shard()) continue;
-    int64_t before = 1;
-    for (int dim = 0; dim < placement.dim; ++dim) before *= local[dim];
-    if (before > 1) return true;
-  }
-  return false;
-}
-
 // What moves over cp where experts are spread over it too is theirs only if it has experts.
 Purpose PurposeOfMoved(const LowerContext& context, const TensorRef& ref, CollectiveKind kind,
                        const std::vector<int>& axes) {
@@ -70,6 +55,19 @@ int64_t JoinedBytes(const LowerContext& context, const BodyPlan& plan, const Pla
 }
 
 }  // namespace
+
+bool PartsLieApart(const DeviceMesh& mesh, const std::vector<int64_t>& shape, const Layout& cut,
+                   const std::vector<int>& axes) {
+  const std::vector<int64_t> local = cut.LocalShape(mesh, shape);
+  for (const int axis : axes) {
+    const Placement& placement = cut.placements[axis];
+    if (!placement.is_shard()) continue;
+    int64_t before = 1;
+    for (int dim = 0; dim < placement.dim; ++dim) before *= local[dim];
+    if (before > 1) return true;
+  }
+  return false;
+}
 
 int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanStep& step,
                 double quantized_share, std::vector<int> deps, BlockBuilder* builder) {

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_COMPILER_LOWER_LOWER_RELAYOUT_H_
 #define PLANCAST_COMPILER_LOWER_LOWER_RELAYOUT_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "compiler/body/body_plan.h"
@@ -8,6 +9,11 @@
 #include "compiler/lower/lower_block.h"
 
 namespace plancast {
+
+// Whether the parts that a collective over `axes` joins or cuts are apart in memory: `cut` is the
+// layout in which a tensor of this shape has parts.
+bool PartsLieApart(const DeviceMesh& mesh, const std::vector<int64_t>& shape, const Layout& cut,
+                   const std::vector<int>& axes);
 
 // Appends the collectives of a relayout step, and what the software runs beside them:
 // with `quantized_share` < 1 (bytes of a quantised activation over those as stored) a

@@ -22,13 +22,15 @@ struct PartTransport {
   bool copy_engines = false;  // they send; else kernels do
   // A device's own part is copied to where others find it, before anything is sent.
   bool staged = false;
+  // Of kPeers: the kernel that takes the sum runs at this share of what memory lets others.
+  double sum_rate = 1;
   // Not in a forward pass without autograd, as the first of what is run again has.
   bool only_with_grad = false;
 
   bool whole() const { return way == Way::kWhole; }
   // Parts are messages between ranks, not collectives.
   bool sends() const { return way == Way::kRing || way == Way::kPeers; }
-  PLANCAST_KEY_FIELDS(PartTransport, way, pieces, copy_engines, staged, only_with_grad)
+  PLANCAST_KEY_FIELDS(PartTransport, way, pieces, copy_engines, staged, sum_rate, only_with_grad)
 };
 inline constexpr auto kTransportWayNames =
     NamesOf<PartTransport::Way>("whole", "collective", "ring", "peers");

@@ -145,6 +145,13 @@ TEST(SoftwareProfileTest, TransportsOfTensorParallelismAreData) {
               StatusIs(code, HasSubstr("tp_transports.scatter")));  // with the 4 pieces of its like
   EXPECT_THAT(with("scatter { copy_engines: true }").status(),
               StatusIs(code, HasSubstr("they send from rank to rank")));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile slow,
+                       with("quantized_scatter { way: \"peers\" sum_rate: 0.5 }"));
+  EXPECT_EQ(slow.For(DType::kFp8, Schedule::kNone).kernels.tp_transports.scatter.sum_rate, 0.5);
+  EXPECT_THAT(with("quantized_scatter { way: \"peers\" sum_rate: 2 }").status(),
+              StatusIs(code, HasSubstr("sum_rate is 2 with way `peers`")));
+  EXPECT_THAT(with("gather { way: \"ring\" sum_rate: 0.5 }").status(),
+              StatusIs(code, HasSubstr("sum_rate is 0.5 with way `ring`")));
 }
 
 TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {

@@ -152,6 +152,53 @@ TEST(ProductLoopsTest, PeersSumWhatHasCome) {
   }
 }
 
+// A slow kernel takes as long as if it moved more.
+TEST(ProductLoopsTest, SumsRunAtARateOfTheirOwn) {
+  PartTransport slow = {Way::kPeers, 0, true};
+  slow.sum_rate = 0.5;
+  const ExecutionGraph graph = Compiled(With(Only(&TpTransports::scatter, slow), 4));
+  const auto kernels = KernelsLabelled(graph, "layer.F", "mlp.fc2");
+  ASSERT_FALSE(kernels.empty());
+  EXPECT_EQ(kernels.back().label, "part_sum");
+  EXPECT_EQ(kernels.back().read_bytes, 2 * kStream);
+  EXPECT_EQ(kernels.back().write_bytes, 2 * kStream / 4);
+}
+
+// Where software gathers along the first dim and parts are of the second, whoever reads a gathered
+// gradient beside the product in the loop, that of the weights, takes a copy, behind the loop.
+TEST(ProductLoopsTest, WhatLiesPartByPartIsCopiedForOthers) {
+  const auto copies = [](int64_t samples, bool first_dim) {
+    PlanUnderTest plan = With(Only(&TpTransports::gradient_gather, {Way::kPeers, 0, true}), 4);
+    plan.MicroBatches(samples, 1).profile().kernels.first_dim_collectives = first_dim;
+    const ExecutionGraph graph = Compiled(std::move(plan));
+    const Block& block = BlockNamed(graph, "layer.B");
+    std::vector<double> bytes;
+    for (const char* product : {"mlp.fc2.bwd", "attn.proj.bwd"}) {
+      const std::vector<int> tasks = Labelled(block, product);
+      for (const int t : tasks) {
+        const KernelSpec& kernel = graph.kernels[block.spec[t]];
+        if (kernel.label != "copy_out") continue;
+        EXPECT_EQ(t, tasks.back());
+        EXPECT_EQ(kernel.read_bytes, kernel.write_bytes);
+        bytes.push_back(kernel.read_bytes);
+      }
+    }
+    return bytes;
+  };
+  EXPECT_THAT(copies(kSamples, true), ElementsAre(kStream, kStream));
+  EXPECT_THAT(copies(1, true), ElementsAre());  // parts follow one another
+  EXPECT_THAT(copies(kSamples, false), ElementsAre());
+}
+
+TEST(ProductLoopsTest, WhatNobodyElseReadsIsNotCopied) {
+  PlanUnderTest plan = With(Only(&TpTransports::gather, {Way::kPeers, 0, true}), 4);
+  plan.profile().kernels.first_dim_collectives = true;
+  const ExecutionGraph graph = Compiled(std::move(plan));
+  // The norm's shard is what is kept for the backward pass.
+  EXPECT_THAT(KernelsLabelled(graph, "layer.F", "mlp.fc1"),
+              Each(Field(&KernelSpec::label, ::testing::Ne("copy_out"))));
+}
+
 TEST(ProductLoopsTest, CollectivesAreCutInAsManyAsAreSaid) {
   const ExecutionGraph graph =
       Compiled(With(Only(&TpTransports::scatter, {Way::kCollective, 4}), 8));
@@ -212,6 +259,7 @@ TpTransports Drawn(Dice& dice) {
     if (drawn.way == Way::kCollective) drawn.pieces = dice.Of<int64_t>({0, 2, 4});
     drawn.copy_engines = drawn.sends() && dice.Maybe(2);
     drawn.staged = dice.Maybe(2);
+    if (drawn.way == Way::kPeers) drawn.sum_rate = dice.Of<double>({1, 0.5});
     drawn.only_with_grad = dice.Maybe(3);
     return drawn;
   };
