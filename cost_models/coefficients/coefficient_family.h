@@ -33,8 +33,8 @@ struct CoefficientEntry {
 // - its own coefficients;
 // - those of a GPU with the same silicon (said so, as GB300 by B300; else equal SMs and SM
 //   design, as H200 by H100): extrapolated;
-// - the medians over GPUs of the same SM design, of the maker with most of them: extrapolated;
-// - the medians over all GPUs of that maker: extrapolated.
+// - the medians over GPUs of the same SM design and maker: extrapolated;
+// - the medians over all GPUs of the maker with most of them: extrapolated.
 template <typename Coefficients>
 class CoefficientFamily {
  public:
@@ -46,8 +46,11 @@ class CoefficientFamily {
   // at least `extrapolated_sigma`. `median(members, everyone, power_density)` gives the
   // field-wise medians over the members' entries, as for a GPU of that power density; what no SM
   // design tells may be of everyone.
+  // Units for matrices of different makers are unlike at equal rates (plain ones are alike, 64
+  // multipliers of fp32 in an SM), and the maker of a GPU that is asked for is not known here: with
+  // `of_one_maker` designs are those of the maker with most of them.
   template <typename Median>
-  void Finish(absl::string_view what, double extrapolated_sigma, Median median);
+  void Finish(absl::string_view what, double extrapolated_sigma, bool of_one_maker, Median median);
 
   const Entry* Find(absl::string_view gpu, int sms, double speed_grade) const;
 
@@ -66,7 +69,7 @@ class CoefficientFamily {
 template <typename Coefficients>
 template <typename Median>
 void CoefficientFamily<Coefficients>::Finish(absl::string_view what, double extrapolated_sigma,
-                                             Median median) {
+                                             bool of_one_maker, Median median) {
   std::vector<const Entry*> everyone;
   auto medians_of = [&](const std::vector<const Entry*>& members, absl::string_view of) {
     Entry entry;
@@ -107,8 +110,7 @@ void CoefficientFamily<Coefficients>::Finish(absl::string_view what, double extr
         absl::StrCat(entry.provenance.source, ", taken over as of the same silicon");
     same.factor_sigma = std::max(entry.factor_sigma, extrapolated_sigma / 2);
     same_silicon_.push_back(std::move(same));
-    // A GPU's own maker is not known here: designs are those of the maker with most of them.
-    if (entry.vendor != everyone[0]->vendor) continue;
+    if (of_one_maker && entry.vendor != everyone[0]->vendor) continue;
     std::vector<const Entry*> kin;
     for (const Entry& other : own_) {
       if (other.own_only) continue;

@@ -191,16 +191,18 @@ absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const Embe
   }
   for (ByType& type : tables.types_) {
     type.gemm.Finish(absl::StrCat("gemm tile model ", type.dtype), gemm_sigma,
+                     /*of_one_maker=*/type.dtype != "fp32",
                      [&](const auto& members, const auto& everyone, double density) {
                        return GemmMedians(members, everyone, density, tables.power_slope_);
                      });
     type.attention.Finish(absl::StrCat("flash attention model ", type.dtype), attention_sigma,
+                          /*of_one_maker=*/false,
                           [](const auto& members, auto&&...) { return AttentionMedians(members); });
     type.convolution.Finish(
-        absl::StrCat("convolution factors ", type.dtype), convolution_sigma,
+        absl::StrCat("convolution factors ", type.dtype), convolution_sigma, /*of_one_maker=*/false,
         [](const auto& members, auto&&...) { return ConvolutionMedians(members); });
   }
-  tables.memory_.Finish("memory bandwidth model", memory_sigma,
+  tables.memory_.Finish("memory bandwidth model", memory_sigma, /*of_one_maker=*/false,
                         [](const auto& members, auto&&...) { return MemoryMedians(members); });
   return tables;
 }
