@@ -64,6 +64,20 @@ def test_a_faster_network_may_send_twice_as_much_over_a_link_that_is_slow():
     assert 1 < waits_s(200) / waits_s(100) < 2
 
 
+def test_faster_links_may_have_nccl_take_a_slower_protocol():
+    """The named case: V100s of twice the NVLinks, where NCCL goes from LL to Simple earlier."""
+    fields = pc.Machine.open("jeanzay-v100-16g:1").to_dict()
+
+    def row(rate: float) -> tuple[str, float]:
+        machine = pc.Machine.from_dict({**fields, "intra_gb_per_s": rate})
+        (found,) = pc.collective(machine, "all_reduce", gpus=2, sizes=[393_216]).rows
+        return found.protocol, found.time_us
+
+    (before, slow_us), (after, fast_us) = row(150), row(300)
+    assert (before, after) == ("LL", "Simple")
+    assert 1 < fast_us / slow_us < 1.6
+
+
 def test_a_plan_near_the_capacity_takes_as_much_in_a_ranking_as_alone():
     """What it always holds, with a share for fragments, is more than where its blocks lie."""
     fields = pc.Machine.open("t4-host-bridge:1x4").to_dict()
