@@ -169,7 +169,7 @@ def to_simccl(of: Sequence[Flow], *, op: str, bytes: int, algorithm: str = "ring
     lines = [",".join(_SIMCCL_COLUMNS)]
     for flow in of:
         parents = [dep for dep in flow.deps if of[dep].dst == flow.src]
-        ranks = {of[dep].src for dep in parents} or senders.get((flow.channel, flow.src), ())
+        ranks = {of[dep].src for dep in parents} or senders.get((flow.channel, flow.src), set())
         lines.append(
             f"{_SIMCCL_OPS[op]},0,{bytes},{number},-1,{flow.channel},{flow.id},{flow.src},"
             f"{flow.dst},{flow.bytes},{flow.step},{steps},{label},"
