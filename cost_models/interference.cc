@@ -133,12 +133,12 @@ CollectiveFootprint FootprintInside(const Machine& machine, const InterferenceTa
 }
 
 CollectiveFootprint FootprintAcross(const Machine& machine, int64_t members, int64_t interfaces,
-                                    const InterferenceTable& table) {
+                                    double most, const InterferenceTable& table) {
   const Interference& entry = table.Of(machine.device());
   double rate = 0;
   if (const int nic = machine.FindLinkClass(LinkKind::kNic); nic >= 0) {
-    rate = machine.link_classes()[nic].bytes_per_s * entry.link_fraction_network *
-           static_cast<double>(interfaces) / static_cast<double>(members);
+    const double full = machine.link_classes()[nic].bytes_per_s * entry.link_fraction_network;
+    rate = std::min(full, most) * static_cast<double>(interfaces) / static_cast<double>(members);
   }
   const int64_t sms =
       std::min<int64_t>(entry.sms_per_interface * interfaces, entry.most_sms_network);

@@ -2,6 +2,7 @@
 #define PLANCAST_COST_MODELS_INTERFERENCE_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -48,9 +49,11 @@ class InterferenceTable {
 CollectiveFootprint FootprintInside(const Machine& machine,
                                     const InterferenceTable& table = InterferenceTable::Shipped());
 
-// Of a collective at full rate over the network, with `members` devices in each
-// host or domain next to `interfaces` of its interfaces; both positive.
+// Of a collective over the network, with `members` devices in each host or domain next to
+// `interfaces` of its interfaces; both positive. An interface carries what it can at full rate,
+// or `most` bytes/s where others of its links let less through.
 CollectiveFootprint FootprintAcross(const Machine& machine, int64_t members, int64_t interfaces,
+                                    double most = std::numeric_limits<double>::infinity(),
                                     const InterferenceTable& table = InterferenceTable::Shipped());
 
 // The share of the bandwidth that device memory sustains which the kernel uses

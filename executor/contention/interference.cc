@@ -1,12 +1,17 @@
 #include "executor/contention/interference.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/picoseconds.h"
 #include "base/status_macros.h"
 #include "collectives/group_shape.h"
+#include "collectives/protocol_cost.h"
 #include "collectives/realise.h"
+#include "collectives/traffic.h"
 #include "executor/runtime.h"
 #include "graph/execution/program_devices.h"
 
@@ -106,6 +111,20 @@ GroupPattern GroupIn(const ExecutionGraph& graph, const CommUse& use, const Mach
   return device < 0 ? use.group : GroupAround(graph, use, device);
 }
 
+// Bytes/s that an interface carries of a collective which takes `alone` picoseconds; any where
+// that is not known.
+double AtAnInterface(const GroupShape& shape, const CommSpec& comm,
+                     const RealisedCollective& collective, int64_t alone) {
+  constexpr double kAny = std::numeric_limits<double>::infinity();
+  const auto algorithm = kAlgorithmNames.Find(collective.algorithm);
+  if (!algorithm.has_value() || alone <= collective.delay_ps) return kAny;
+  std::optional<Traffic> traffic = TrafficOf(*algorithm, shape, comm.kind);
+  if (!traffic.has_value()) return kAny;
+  if (*algorithm == Algorithm::kPairwise) SendCopiesOnce(shape, comm.copies, &*traffic);
+  const double bytes = traffic->nic * static_cast<double>(collective.work_bytes);
+  return bytes / ToSeconds(alone - collective.delay_ps);
+}
+
 }  // namespace
 
 absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, const CommUses& uses,
@@ -125,12 +144,15 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
     });
     const GroupShape& shape = here == shapes.end() ? shapes[0].shape : here->shape;
     ASSIGN_OR_RETURN(const int32_t realised, comms.Price(uses.uses[u].comm, group));
-    if (comms.realised()[realised].uses_no_sms) continue;
-    const double weight = static_cast<double>(counts[u]) *
-                          static_cast<double>(AloneTime(machine, comms.realised()[realised]));
-    const CollectiveFootprint one = shape.nodes == 1
-                                        ? FootprintInside(hosts)
-                                        : FootprintAcross(hosts, shape.per_node, shape.nics);
+    const RealisedCollective& collective = comms.realised()[realised];
+    if (collective.uses_no_sms) continue;
+    const int64_t alone = AloneTime(machine, collective);
+    const double weight = static_cast<double>(counts[u]) * static_cast<double>(alone);
+    const CollectiveFootprint one =
+        shape.nodes == 1 ? FootprintInside(hosts)
+                         : FootprintAcross(hosts, shape.per_node, shape.nics,
+                                           AtAnInterface(shape, graph.comms[uses.uses[u].comm],
+                                                         collective, alone));
     sum.sm_fraction += weight * one.sm_fraction;
     sum.memory_bytes_per_s += weight * one.memory_bytes_per_s;
     seconds += weight;

@@ -45,9 +45,12 @@ class UntilSteady {
 
 class Replay {
  public:
-  Replay(const AllocatorParams& params, int64_t capacity, int32_t names, int32_t micro_batches)
+  using GiveBack = CachingAllocator::GiveBack;
+
+  Replay(const AllocatorParams& params, const SegmentRoom& room, GiveBack when, int32_t names,
+         int32_t micro_batches)
       : pools_(params.stream_pools),
-        allocator_(params, capacity),
+        allocator_(params, room.capacity, when, room.least),
         tensors_(&allocator_, names, micro_batches) {}
 
   // False where there was no room.
@@ -91,7 +94,7 @@ class Replay {
     return true;
   }
 
-  AllocatorReplay Result() {
+  const AllocatorReplay& Result() {
     if (!result_.out_of_memory) result_.retries = allocator_.retries();
     return result_;
   }
@@ -112,6 +115,19 @@ class Replay {
   HeldTensors tensors_;
   AllocatorReplay result_;
 };
+
+// `run`: of a Replay.
+template <typename Run>
+AllocatorReplay KeepOrGiveBack(const AllocatorParams& params, const SegmentRoom& room,
+                               int32_t names, int32_t micro_batches, const Run& run) {
+  using GiveBack = CachingAllocator::GiveBack;
+  Replay kept(params, room, GiveBack::kNever, names, micro_batches);
+  run(&kept);
+  if (!kept.Result().out_of_memory) return kept.Result();
+  Replay given(params, room, GiveBack::kBeforeGrowth, names, micro_batches);
+  run(&given);
+  return given.Result();
+}
 
 // The program of a graph with numbers for its tensors.
 struct Numbered {
@@ -155,28 +171,32 @@ struct Numbered {
 }  // namespace
 
 AllocatorReplay ReplayAllocator(const ExecutionGraph& graph, int32_t program,
-                                const AllocatorParams& params, int64_t capacity) {
+                                const AllocatorParams& params, const SegmentRoom& room) {
   const Numbered numbered(graph, program, /*whole=*/false);
-  Replay replay(params, capacity, numbered.num_names, numbered.micro_batches);
-  if (replay.Statics(numbered.program)) numbered.Run(numbered.steady, &replay);
-  return replay.Result();
+  return KeepOrGiveBack(params, room, numbered.num_names, numbered.micro_batches,
+                        [&](Replay* replay) {
+                          if (!replay->Statics(numbered.program)) return;
+                          numbered.Run(numbered.steady, replay);
+                        });
 }
 
 AllocatorReplay ReplayFirstSteps(const ExecutionGraph& graph, int32_t program,
-                                 const AllocatorParams& params, int64_t capacity) {
+                                 const AllocatorParams& params, const SegmentRoom& room) {
   const Numbered numbered(graph, program, /*whole=*/true);
   const Program& replayed = numbered.program;
-  Replay replay(params, capacity, numbered.num_names, numbered.micro_batches);
-  if (!replay.Statics(replayed, /*with_optimizer=*/false)) return replay.Result();
-  if (!numbered.Run(replayed.instances.size(), &replay)) return replay.Result();
-  if (!replay.Static(replayed, MemoryKind::kOptimizer)) return replay.Result();
-  replay.EndIteration();
-  numbered.Run(numbered.steady, &replay);
-  return replay.Result();
+  return KeepOrGiveBack(params, room, numbered.num_names, numbered.micro_batches,
+                        [&](Replay* replay) {
+                          if (!replay->Statics(replayed, /*with_optimizer=*/false)) return;
+                          if (!numbered.Run(replayed.instances.size(), replay)) return;
+                          if (!replay->Static(replayed, MemoryKind::kOptimizer)) return;
+                          replay->EndIteration();
+                          numbered.Run(numbered.steady, replay);
+                        });
 }
 
 AllocatorReplay ReplayAllocator(const ProgramOutline& outline, absl::Span<const NamedBlock> blocks,
-                                int32_t names, const AllocatorParams& params, int64_t capacity) {
+                                int32_t names, const AllocatorParams& params,
+                                const SegmentRoom& room) {
   std::vector<Issued> order;
   int32_t micro_batches = 0;
   UntilSteady goes_on;
@@ -187,14 +207,14 @@ AllocatorReplay ReplayAllocator(const ProgramOutline& outline, absl::Span<const 
     micro_batches = std::max(micro_batches, issued.last() + 1);
     return true;
   });
-  Replay replay(params, capacity, names, micro_batches);
-  if (!replay.Statics(outline.written)) return replay.Result();
-  for (size_t i = 0; i < order.size(); ++i) {
-    const NamedBlock& named = blocks[order[i].block];
-    if (named.block->memory.empty() && named.block->takes.empty()) continue;
-    if (!replay.Run(order[i], static_cast<int32_t>(i), *named.block, *named.names)) break;
-  }
-  return replay.Result();
+  return KeepOrGiveBack(params, room, names, micro_batches, [&](Replay* replay) {
+    if (!replay->Statics(outline.written)) return;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const NamedBlock& named = blocks[order[i].block];
+      if (named.block->memory.empty() && named.block->takes.empty()) continue;
+      if (!replay->Run(order[i], static_cast<int32_t>(i), *named.block, *named.names)) return;
+    }
+  });
 }
 
 }  // namespace plancast

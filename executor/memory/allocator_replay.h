@@ -25,16 +25,24 @@ struct AllocatorReplay {
   PeakPlace place;  // where it ran out, or where segments grew last
 };
 
+// What segments may take and what they have to, whatever the capacity (Footprint::segments);
+// bytes. Blocks fit where segments that all stay do. Where they do not, free ones are given back
+// before segments take more than ever before and more than `least`: neither goes by the
+// capacity, so what fits also fits in more.
+struct SegmentRoom {
+  int64_t capacity = 0;  // 0: any
+  int64_t least = 0;
+};
+
 // Every allocation and free of the program, layer by layer, until the first micro-batches
 // (as many as are in flight, and two more) have gone back: the allocator is in its steady
-// state by then. `capacity`: of segments, bytes; 0: any. State lives as
-// one block each from the start.
+// state by then. State lives as one block each from the start.
 AllocatorReplay ReplayAllocator(const ExecutionGraph& graph, int32_t program,
-                                const AllocatorParams& params, int64_t capacity);
+                                const AllocatorParams& params, const SegmentRoom& room);
 // Likewise behind a whole iteration without the optimizer's state, which its end allocates
 // (AllocatorParams::state_in_step).
 AllocatorReplay ReplayFirstSteps(const ExecutionGraph& graph, int32_t program,
-                                 const AllocatorParams& params, int64_t capacity);
+                                 const AllocatorParams& params, const SegmentRoom& room);
 
 // A block whose tensors have numbers (TensorNames).
 struct NamedBlock {
@@ -43,7 +51,8 @@ struct NamedBlock {
 };
 // The same of a program that is part of no graph; `names`: how many numbers there are.
 AllocatorReplay ReplayAllocator(const ProgramOutline& outline, absl::Span<const NamedBlock> blocks,
-                                int32_t names, const AllocatorParams& params, int64_t capacity);
+                                int32_t names, const AllocatorParams& params,
+                                const SegmentRoom& room);
 
 }  // namespace plancast
 

@@ -53,9 +53,13 @@ void CachingAllocator::GiveBackPages() {
 }
 
 bool CachingAllocator::MakeRoom(int64_t bytes) {
-  if (capacity_ <= 0 || reserved_ + bytes <= capacity_) return true;
-  ++retries_;
-  params_.expandable_segments ? GiveBackPages() : GiveBackSegments();
+  const bool early = when_ == GiveBack::kBeforeGrowth;
+  const int64_t room = early ? std::max(most_reserved_, least_) : capacity_;
+  if (reserved_ + bytes <= std::min(room, capacity_)) return true;
+  if (when_ != GiveBack::kNever) {
+    ++retries_;
+    params_.expandable_segments ? GiveBackPages() : GiveBackSegments();
+  }
   if (reserved_ + bytes <= capacity_) return true;
   wanted_ = reserved_ + bytes;
   return false;

@@ -25,9 +25,22 @@ class CachingAllocator {
  public:
   static constexpr int32_t kNone = -1;
 
+  // When segments that are free are given back.
+  enum class GiveBack {
+    kAtCapacity,
+    kNever,
+    // Whenever segments would take more than ever before, and more than `least`: what they
+    // take goes by no capacity.
+    kBeforeGrowth,
+  };
+
   // `capacity`: bytes that segments may take together; 0: any number.
-  explicit CachingAllocator(const AllocatorParams& params, int64_t capacity = 0)
-      : params_(params), capacity_(capacity) {}
+  explicit CachingAllocator(const AllocatorParams& params, int64_t capacity = 0,
+                            GiveBack when = GiveBack::kAtCapacity, int64_t least = 0)
+      : params_(params),
+        capacity_(capacity > 0 ? capacity : INT64_MAX),
+        when_(when),
+        least_(least) {}
 
   // A block, or kNone where there is no room for it; it is then not allocated.
   int32_t Allocate(int64_t bytes, int stream = 0);
@@ -64,7 +77,7 @@ class CachingAllocator {
   int32_t TakeFree(Pool& pool, int64_t bytes);
   int32_t NewSegment(int64_t bytes, bool small, int stream);
   int32_t Expand(int64_t bytes, bool small, int stream);
-  // Whether so much more fits, once what is free has been given back if need be.
+  // Whether so much more fits, once what is free has been given back if that is to be.
   bool MakeRoom(int64_t bytes);
   void GiveBackSegments();
   void GiveBackPages();
@@ -76,6 +89,8 @@ class CachingAllocator {
 
   const AllocatorParams params_;
   const int64_t capacity_;
+  const GiveBack when_;
+  const int64_t least_;
   std::vector<Node> nodes_;
   std::vector<int32_t> spare_;  // nodes to be used again
   Pool pools_[2 * kNumMemoryPools];

@@ -21,6 +21,7 @@ struct Footprint {
   int64_t most_placed = 0;  // that ClassMemory::device can be then
 
   int64_t segments() const { return memory.allocated + memory.rounding; }
+  SegmentRoom segment_room() const { return {room, segments()}; }
   // Blocks have been placed with room for `room`.
   void Place(const AllocatorReplay& placed);
 };

@@ -60,7 +60,7 @@ ClassMemory Held(const ExecutionGraph& graph, int32_t program, const Peak& peak,
   const Program& own = graph.programs[program];
   Footprint footprint = FootprintOf(own, peak, nccl, overhead, CapacityOf(overhead, graph, own));
   if (footprint.near_capacity) {
-    footprint.Place(ReplayAllocator(graph, program, overhead.allocator, footprint.room));
+    footprint.Place(ReplayAllocator(graph, program, overhead.allocator, footprint.segment_room()));
   }
   return footprint.memory;
 }

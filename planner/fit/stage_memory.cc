@@ -188,8 +188,8 @@ void StageMemory::Place(int64_t stage, Footprint* footprint) {
     if (known.names.empty()) known.names = names_.NumbersOf(*block.block);
     block.names = &known.names;
   }
-  footprint->Place(
-      ReplayAllocator(outline_, named, names_.size(), overhead_.allocator, footprint->room));
+  footprint->Place(ReplayAllocator(outline_, named, names_.size(), overhead_.allocator,
+                                   footprint->segment_room()));
 }
 
 int64_t StageMemory::HostBytes(int64_t stage) {

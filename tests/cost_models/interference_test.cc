@@ -71,6 +71,10 @@ TEST(Interference, FootprintsFollowTheLinks) {
   EXPECT_DOUBLE_EQ(FootprintAcross(dgx, 1, 1).memory_bytes_per_s, 25e9 * 0.89 * 5);
   EXPECT_DOUBLE_EQ(FootprintAcross(dgx, 8, 8).sm_fraction, 16.0 / 108);
   EXPECT_DOUBLE_EQ(FootprintAcross(dgx, 4, 1).memory_bytes_per_s, 25e9 / 4 * 0.89 * 5);
+  // Where the interface carries 10 GB/s.
+  EXPECT_DOUBLE_EQ(FootprintAcross(dgx, 4, 1, 10e9).memory_bytes_per_s, 10e9 / 4 * 5);
+  EXPECT_EQ(FootprintAcross(dgx, 4, 1, 30e9).memory_bytes_per_s,
+            FootprintAcross(dgx, 4, 1).memory_bytes_per_s);
 }
 
 TEST(Interference, EveryShippedGpuHasFiguresWithASource) {

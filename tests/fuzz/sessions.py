@@ -37,7 +37,7 @@ MOST_PARAMETERS = 100e9
 # By so much a better link may make the best of a ranking slower, since other things then run
 # side by side, or NCCL chooses otherwise (the named cases of docs/reliability.md). Memory and
 # FLOPs never do.
-REORDERED = {"network": 0.02, "links": 0.02}
+REORDERED = {"network": 0.05, "links": 0.05}
 # The same where links are slowed: NCCL, which does not know, may choose LL, which sends each
 # byte twice.
 TWICE = {"network": 1.0, "links": 1.0}

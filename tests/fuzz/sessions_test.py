@@ -64,6 +64,50 @@ def test_a_faster_network_may_send_twice_as_much_over_a_link_that_is_slow():
     assert 1 < waits_s(200) / waits_s(100) < 2
 
 
+def test_faster_links_may_have_nccl_take_a_slower_protocol():
+    """The named case: V100s of twice the NVLinks, where NCCL goes from LL to Simple earlier."""
+    fields = pc.Machine.open("jeanzay-v100-16g:1").to_dict()
+
+    def row(rate: float) -> tuple[str, float]:
+        machine = pc.Machine.from_dict({**fields, "intra_gb_per_s": rate})
+        (found,) = pc.collective(machine, "all_reduce", gpus=2, sizes=[393_216]).rows
+        return found.protocol, found.time_us
+
+    (before, slow_us), (after, fast_us) = row(150), row(300)
+    assert (before, after) == ("LL", "Simple")
+    assert 1 < fast_us / slow_us < 1.6
+
+
+def test_interfaces_that_links_inside_hosts_outrun_slow_no_kernels():
+    """Twice the network behind the same NVLink: what a gather moves stays what it is."""
+    fields = pc.Machine.open("oci-h100:2").to_dict()
+
+    def seconds(rate: float) -> float:
+        machine = pc.Machine.from_dict({**fields, "nic_gbit_per_s": rate})
+        model = pc.Model.preset("gemma3-12b", seq=256)
+        options = {"batch": 80, "profile": "composer-fp32-reduce", "dtype": "bf16"}
+        return pc.predict(model, machine, "zero=3,mb=1", **options).iteration_time
+
+    assert seconds(800) / seconds(400) < 1.003  # 1.018 with the rate of the interfaces
+
+
+def test_what_fits_also_fits_in_more():
+    """Segments that are given back only when the device is full lie otherwise with more memory."""
+    fields = pc.Machine.open("dgx-h200:1x2").to_dict()
+    model, plan = pc.Model.preset("gpt2", seq=256), "mb=1,zero=3,recompute=every:2,attn=unfused"
+    verdicts = []
+    for size in range(3_050_000_000, 3_160_000_000, 10_000_000):
+        gpu = {**fields["gpu"], "memory_gb": size / 2**30, "usable_gb": size / 2**30}
+        machine = pc.Machine.from_dict({**fields, "gpu": gpu})
+        options = {"batch": 10, "profile": "megatron-2021", "dtype": "mxfp8"}
+        forecast = pc.predict(model, machine, plan, **options)
+        (fit,) = pc.fits(model, machine, plan, **options)
+        assert (fit.fits, fit.device) == (forecast.fits, forecast.peak_memory)
+        verdicts.append(forecast.fits)
+    assert verdicts == sorted(verdicts)
+    assert set(verdicts) == {False, True}
+
+
 def test_a_plan_near_the_capacity_takes_as_much_in_a_ranking_as_alone():
     """What it always holds, with a share for fragments, is more than where its blocks lie."""
     fields = pc.Machine.open("t4-host-bridge:1x4").to_dict()

@@ -79,10 +79,11 @@ py::dict PlacedBlocks(const Forecast& forecast, int index, bool limited) {
   AllocatorReplay replay;
   {
     py::gil_scoped_release release;
-    const int64_t capacity = limited ? room : 0;
+    const SegmentRoom segments = {limited ? room : 0,
+                                  entry.memory.allocated + entry.memory.rounding};
     replay = overhead.allocator.state_in_step
-                 ? ReplayFirstSteps(graph, entry.program, overhead.allocator, capacity)
-                 : ReplayAllocator(graph, entry.program, overhead.allocator, capacity);
+                 ? ReplayFirstSteps(graph, entry.program, overhead.allocator, segments)
+                 : ReplayAllocator(graph, entry.program, overhead.allocator, segments);
   }
   py::dict out;
   out["reserved"] = replay.reserved;

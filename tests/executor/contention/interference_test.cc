@@ -16,8 +16,7 @@ constexpr auto kAllReduce = CollectiveKind::kAllReduce;
 // Two hosts of two devices of 100 SMs, an interface each.
 Machine TwoHosts() { return *Machine::Create(UnitMachine(2, 2)); }
 
-CollectiveFootprint MeanOf(const ExecutionGraph& graph) {
-  const Machine machine = TwoHosts();
+CollectiveFootprint MeanOf(const ExecutionGraph& graph, const Machine& machine = TwoHosts()) {
   const CommUses uses = *FindCommUses(graph);
   CommPricer comms(graph, machine, RuntimeParams());
   return *MeanFootprint(graph, uses, machine, comms);
@@ -76,6 +75,23 @@ TEST(MeanFootprint, WeighsCollectivesByTime) {
   // footprint weighs six to ten times more.
   EXPECT_GT(mean, across);
   EXPECT_LT(mean, across + (inside - across) / 6);
+}
+
+TEST(MeanFootprint, IsNoMoreThanACollectiveMoves) {
+  // All four members; links inside hosts are the limit once interfaces are fast.
+  GraphBuilder b({{"dp", 4}});
+  b.Block("B").Kernel(1.0);
+  b.Comm(kAllReduce, 20'000'000'000, {0}, {0}, Purpose::kDp, StreamKind::kGradComm);
+  b.Kernel(1.0);
+  b.Program("all").Run("B");
+  const auto traffic = [&, graph = b.Build()](double nic_bytes_per_s) {
+    Machine::Spec spec = UnitMachine(2, 2);
+    spec.nic_bytes_per_s = nic_bytes_per_s;
+    return MeanOf(graph, *Machine::Create(spec)).memory_bytes_per_s;
+  };
+  EXPECT_NEAR(traffic(2e10) / traffic(1e10), 2, 0.01);
+  EXPECT_GT(traffic(1e12), traffic(2e10));
+  EXPECT_NEAR(traffic(1e13) / traffic(1e12), 1, 1e-3);
 }
 
 // Kernels of 1 s and 3 s; the first is bound by memory, the second uses none.

@@ -74,6 +74,35 @@ TEST(CachingAllocatorTest, ThenItIsOutOfMemory) {
   EXPECT_EQ(allocator.live(), 12 * kMiB);
 }
 
+TEST(CachingAllocatorTest, SegmentsMayAllStay) {
+  CachingAllocator allocator(PyTorch(), 100 * kMiB, CachingAllocator::GiveBack::kNever);
+  allocator.Free(allocator.Allocate(60 * kMiB));
+  EXPECT_EQ(allocator.Allocate(80 * kMiB), CachingAllocator::kNone);
+  EXPECT_EQ(allocator.wanted(), 140 * kMiB);
+}
+
+TEST(CachingAllocatorTest, OrGoBackBeforeTheyTakeMoreThanEver) {
+  for (const int64_t capacity : {0, 100}) {
+    CachingAllocator allocator(PyTorch(), capacity * kMiB,
+                               CachingAllocator::GiveBack::kBeforeGrowth);
+    allocator.Free(allocator.Allocate(60 * kMiB));
+    allocator.Allocate(80 * kMiB);
+    EXPECT_EQ(allocator.most_reserved(), 80 * kMiB);
+    EXPECT_EQ(allocator.retries(), 2);  // also for the first
+    allocator.Allocate(12 * kMiB);
+    EXPECT_EQ(allocator.most_reserved(), 92 * kMiB);
+    EXPECT_EQ(allocator.Allocate(20 * kMiB) == CachingAllocator::kNone, capacity > 0);
+  }
+  // Below 100 MiB they stay.
+  CachingAllocator allocator(PyTorch(), 0, CachingAllocator::GiveBack::kBeforeGrowth, 100 * kMiB);
+  allocator.Free(allocator.Allocate(60 * kMiB));
+  allocator.Allocate(40 * kMiB);
+  EXPECT_EQ(allocator.reserved(), 60 * kMiB);
+  allocator.Allocate(40 * kMiB);
+  EXPECT_EQ(allocator.reserved(), 100 * kMiB);
+  EXPECT_EQ(allocator.retries(), 0);
+}
+
 AllocatorParams Expandable() {
   AllocatorParams params = PyTorch();
   params.expandable_segments = true;

@@ -50,8 +50,8 @@ TEST(OutlineReplayTest, PeaksAndPlacesAreThoseOfThePrograms) {
       EXPECT_EQ(peak.pools.small, exact.pools.small);
       EXPECT_EQ(peak.pools.large, exact.pools.large);
       EXPECT_EQ(peak.largest, exact.largest);
-      const AllocatorReplay placed = ReplayAllocator(outline, named, numbers.size(), params, 0);
-      EXPECT_EQ(placed.reserved, ReplayAllocator(graph, program, params, 0).reserved);
+      const AllocatorReplay placed = ReplayAllocator(outline, named, numbers.size(), params, {});
+      EXPECT_EQ(placed.reserved, ReplayAllocator(graph, program, params, {}).reserved);
     }
   }
 }

@@ -92,7 +92,6 @@ def _run(options: argparse.Namespace) -> int:
             op=options.op,
             bytes=options.bytes,
             algorithm=options.algo,
-            host=_host(machine, options.gpus),
         )
     else:
         text = to_csv(found)
@@ -101,17 +100,6 @@ def _run(options: argparse.Namespace) -> int:
     else:
         files.write_text(options.out, text)
     return 0
-
-
-def _host(machine: Any, levels: list[int] | None) -> int | None:
-    """Ranks of a host; None: there is one only."""
-    from plancast.machine import Machine
-
-    if isinstance(machine, Machine):
-        return machine.gpus_per_domain
-    if machine is not None:
-        return int(machine.search(nodes=1)["nRanks"])
-    return levels[0] if levels and len(levels) > 1 else None
 
 
 def _bytes(text: str) -> int:
