@@ -439,7 +439,7 @@ PlanOptions BodyOptions(PlanOptions options, bool any_ranks, bool joins) {
   options.offload = usual.offload;
   options.offload_layers = usual.offload_layers;
   options.attention = usual.attention;  // the model is drawn with it
-  options.bucket_bytes = usual.bucket_bytes;
+  options.bucket_bytes = usual.bucket_bytes, options.first_bucket_bytes = 0;
   options.optimizer = usual.optimizer;
   options.overlap.clear();
   if (any_ranks) options.dp = 2;

@@ -12,6 +12,7 @@
 #include "strategy/context/choose_context_parallel.h"
 #include "strategy/plan_names.h"
 #include "strategy/recompute/choose_recompute.h"
+#include "strategy/schedule/choose_buckets.h"
 #include "strategy/schedule/choose_schedule.h"
 #include "strategy/schedule/choose_step_time.h"
 #include "strategy/schedule/choose_vocabulary.h"
@@ -75,6 +76,7 @@ class Chooser {
     NoteWholeStages();
     ChooseRest();
     RETURN_IF_ERROR(ChooseStepTime(form_, profile_, &o_, texts_ ? &plan_.notes : nullptr));
+    RETURN_IF_ERROR(ChooseBuckets(form_, profile_, &o_, texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(ChooseVocabulary(form_, context_.vocab, &o_, texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(CheckConflicts(o_, profile_));
     if (texts_) Report();
@@ -406,7 +408,6 @@ void Chooser::ChooseRest() {
       o_.overlap.erase(Overlap::kCp);
     }
   }
-  o_.bucket_bytes = form_.bucket_bytes.value_or(profile_.data_parallel.bucket_bytes);
 }
 
 void Chooser::Report() {
@@ -448,6 +449,7 @@ void Chooser::Report() {
   chosen["attn"] = std::string(kAttentionNames[o_.attention]);
   chosen["overlap"] = OverlapText(o_.overlap);
   chosen["bucket"] = PrintByteSize(o_.bucket_bytes);
+  if (o_.first_bucket_bytes > 0) chosen["first_bucket"] = PrintByteSize(o_.first_bucket_bytes);
   if (o_.spreads_vocabulary()) {
     chosen["vocab_parallel"] = std::string(kVocabParallelNames[o_.vocab_parallel]);
   }

@@ -126,6 +126,7 @@ struct PlanOptions {
   Attention attention = Attention::kFlash;
   std::set<Overlap> overlap;
   int64_t bucket_bytes = 25'000'000;
+  int64_t first_bucket_bytes = 0;  // of the first bucket of a pass; 0: as the others
   StepTime optimizer = StepTime::kAtEnd;
   // Layers of each virtual stage, in model order: pp * vpp entries; where each runs is the
   // schedule's (stage_placement.h).
@@ -163,8 +164,8 @@ struct PlanOptions {
                       sync_whole_each, micro_batch, micro_batches, schedule, schedule_table,
                       most_ongoing, search_memory, vocab_parallel, recompute, recompute_layers,
                       recompute_every, recompute_joined, recompute_ops, offload, offload_layers,
-                      attention, overlap, bucket_bytes, optimizer, layout, cuts, order, stages,
-                      idle, own_stages)
+                      attention, overlap, bucket_bytes, first_bucket_bytes, optimizer, layout, cuts,
+                      order, stages, idle, own_stages)
 };
 
 }  // namespace plancast

@@ -256,18 +256,22 @@ absl::Status ParseSchedule(absl::string_view value, ShortForm& form) {
   return file ? absl::OkStatus() : NotOneOf(value, *names);
 }
 
-absl::Status ParseBucket(absl::string_view value, ShortForm& form) {
-  ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(value));
-  if (bytes > kMaxBucketBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "`", value, "` is more than ", PrintByteSize(kMaxBucketBytes), ", the largest bucket."));
-  }
-  form.bucket_bytes = bytes;
-  return absl::OkStatus();
-}
-
-std::string PrintBucket(const ShortForm& form) {
-  return form.bucket_bytes.has_value() ? PrintByteSize(*form.bucket_bytes) : "";
+// A size of buckets.
+Key Bucket(std::string name, std::optional<int64_t> ShortForm::*field) {
+  return {std::move(name), true,
+          [field](absl::string_view value, ShortForm& form) -> absl::Status {
+            ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(value));
+            if (bytes > kMaxBucketBytes) {
+              return absl::InvalidArgumentError(absl::StrCat("`", value, "` is more than ",
+                                                             PrintByteSize(kMaxBucketBytes),
+                                                             ", the largest bucket."));
+            }
+            form.*field = bytes;
+            return absl::OkStatus();
+          },
+          [field](const ShortForm& form) {
+            return (form.*field).has_value() ? PrintByteSize(*(form.*field)) : "";
+          }};
 }
 
 // `13+14x7+12`: one stage of 13 layers, seven of 14, one of 12.
@@ -337,7 +341,8 @@ const std::vector<Key>& Keys() {
        [](const ShortForm& form) { return form.schedule.value_or(""); }},
       Choice("attn", &ShortForm::attn, AllOf(kAttentionNames)),
       Subset("overlap", &ShortForm::overlap, Join({"none"}, AllOf(kOverlapNames))),
-      {"bucket", true, ParseBucket, PrintBucket},
+      Bucket("bucket", &ShortForm::bucket_bytes),
+      Bucket("first_bucket", &ShortForm::first_bucket_bytes),
       Choice("optimizer", &ShortForm::optimizer, AllOf(kStepTimeNames)),
       Choice("vocab_parallel", &ShortForm::vocab_parallel,
              {"redis", "vocab1", "vocab2", "interlaced"}),
@@ -415,8 +420,8 @@ auto Fields(const ShortForm& f) {
   return std::tie(f.dp, f.tp, f.pp, f.vpp, f.cp, f.cp_type, f.ep, f.etp, f.zero, f.hsdp, f.mb,
                   f.accum, f.sp, f.reshard, f.sync, f.prefetch, f.unit, f.recompute,
                   f.recompute_layers, f.recompute_ops, f.offload_layers, f.schedule, f.attn,
-                  f.vocab_parallel, f.overlap, f.offload, f.bucket_bytes, f.optimizer, f.layout,
-                  f.order);
+                  f.vocab_parallel, f.overlap, f.offload, f.bucket_bytes, f.first_bucket_bytes,
+                  f.optimizer, f.layout, f.order);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct ShortForm {
   // In canonical order. `overlap=none` is {"none"}: said, unlike an empty list.
   std::vector<std::string> overlap, offload;
   std::optional<int64_t> offload_layers;  // activations:N
-  std::optional<int64_t> bucket_bytes;
+  std::optional<int64_t> bucket_bytes, first_bucket_bytes;
   std::optional<std::string> optimizer;  // at-end | post-validated | in-backward
   std::vector<int64_t> layout;           // layers of each virtual stage, in model order
   std::vector<std::string> order;        // mesh axes, fastest first

@@ -110,6 +110,7 @@ struct SoftwareProfile {
   struct DataParallel {
     std::set<Overlap> overlap;  // where the strategy says nothing, of tp and others too
     int64_t bucket_bytes = 25'000'000;
+    int64_t first_bucket_bytes = 0;  // of the first of a pass; 0: software has no size of its own
     ShardCut shard_cut = ShardCut::kParameter;
     bool sharded_master = false;   // with zero=3 parameters at rest are the fp32 master's shard
     bool root_unit = false;        // modules outside of lists are gathered as one unit, at first
@@ -121,9 +122,9 @@ struct SoftwareProfile {
     bool lists = false;
     int64_t lists_above = 0;
     double list_part_s = 0;
-    PLANCAST_KEY_FIELDS(DataParallel, overlap, bucket_bytes, shard_cut, sharded_master, root_unit,
-                        keeps_last_unit, pipelines_reshard, pipelines_sync_each, lists, lists_above,
-                        list_part_s)
+    PLANCAST_KEY_FIELDS(DataParallel, overlap, bucket_bytes, first_bucket_bytes, shard_cut,
+                        sharded_master, root_unit, keeps_last_unit, pipelines_reshard,
+                        pipelines_sync_each, lists, lists_above, list_part_s)
   };
 
   // Transfers between pipeline stages.

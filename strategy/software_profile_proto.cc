@@ -91,6 +91,11 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
     return absl::InvalidArgumentError(
         absl::StrCat("bucket_bytes is ", p.bucket_bytes(), "; it must be positive."));
   }
+  if (p.first_bucket_bytes() < 0 || p.first_bucket_bytes() > p.bucket_bytes()) {
+    return absl::InvalidArgumentError(absl::StrCat("first_bucket_bytes is ", p.first_bucket_bytes(),
+                                                   "; it must be from 0 to bucket_bytes, ",
+                                                   p.bucket_bytes(), "."));
+  }
   return absl::OkStatus();
 }
 
@@ -379,6 +384,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
     profile.data_parallel.overlap.insert(*overlap);
   }
   profile.data_parallel.bucket_bytes = p.bucket_bytes();
+  profile.data_parallel.first_bucket_bytes = p.first_bucket_bytes();
   profile.kernels.dropout = p.dropout();
   profile.kernels.fuse_wgrad_accumulation = p.fuse_wgrad_accumulation();
   profile.types.bf16_gradients_in_fp32 = p.bf16_gradients_in_fp32();

@@ -111,6 +111,15 @@ bool GradientFlow::HasBuckets(const StageRun& run) const {
 }
 
 int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool reduces) const {
+  return LayersThatFill(run, reduces, [](int64_t bytes) { return bytes; });
+}
+
+int64_t GradientFlow::LayersOfFirstPiece(const StageRun& run, bool reduces) const {
+  return LayersThatFill(run, reduces, [this](int64_t bytes) { return NextBucketBytes(bytes); });
+}
+
+template <typename BytesOf>
+int64_t GradientFlow::LayersThatFill(const StageRun& run, bool reduces, BytesOf bytes_of) const {
   if (!reduces || !GoesByBuckets() || !(reduces_ || host_updates_ || updates_early_)) {
     return run.count;
   }
@@ -121,7 +130,7 @@ int64_t GradientFlow::LayersPerPiece(const StageRun& run, bool reduces) const {
                         Total(state.reduced_over_batch) + Summed(state.own);
     const int64_t each =
         reduces_ ? contents_.ReducedOverData(run, part) + own : contents_.Parameters(run, part);
-    layers = std::min(layers, LayersPerBucket(part.homes.bucket_bytes, each, run.count));
+    layers = std::min(layers, LayersPerBucket(bytes_of(part.homes.bucket_bytes), each, run.count));
   });
   return layers;
 }
@@ -160,7 +169,7 @@ void GradientFlow::NoteBackward(const StageRun& run, int64_t count) {
       if (reduces_ && !copies.summed.empty()) bucket.own[copies] += elements * count;
     }
     bucket.made_by = writer_.last_compute();
-    if (GoesByBuckets() && bucket.due() >= BucketElements(bucket.bytes)) {
+    if (GoesByBuckets() && bucket.due() >= BucketElements(NextBucketBytes(bucket.bytes))) {
       Reduce(&bucket, /*whole=*/false, writer_.last_compute());
     }
   });
@@ -168,6 +177,7 @@ void GradientFlow::NoteBackward(const StageRun& run, int64_t count) {
 
 void GradientFlow::EndChunk(bool last) {
   if (overlap_grad_ || !last) ReducePending(/*whole=*/!overlap_grad_);
+  first_bucket_ = true;
   // What comes after adds to gradients that are reduced.
   if (!last && !reductions_.empty()) writer_.HoldCompute(reductions_.back());
 }
@@ -175,6 +185,11 @@ void GradientFlow::EndChunk(bool last) {
 int64_t GradientFlow::BucketElements(int64_t bytes) const {
   return std::max<int64_t>(
       1, static_cast<int64_t>(static_cast<double>(bytes) / WireBytes(profile_.types.reduce_dtype)));
+}
+
+int64_t GradientFlow::NextBucketBytes(int64_t bytes) const {
+  const int64_t first = options_.first_bucket_bytes;
+  return first_bucket_ && first > 0 ? std::min(first, bytes) : bytes;
 }
 
 int64_t GradientFlow::LayersPerBucket(int64_t bytes, int64_t elements_per_layer,
@@ -194,6 +209,7 @@ void GradientFlow::ReducePending(bool whole) {
 
 void GradientFlow::Reduce(Bucket* bucket, bool whole, int32_t behind) {
   UpdateEarly();
+  first_bucket_ = false;
   const int64_t elements = std::exchange(bucket->elements, 0);
   const ElementsByAxes cut = std::exchange(bucket->cut, {});
   bucket->placed = 0;

@@ -52,6 +52,8 @@ class GradientFlow {
   // How many layers of the run a backward pass that reduces gradients does between
   // two reductions; all of them if reductions do not overlap.
   int64_t LayersPerPiece(const StageRun& run, bool reduces) const;
+  // The same of the first piece of a run.
+  int64_t LayersOfFirstPiece(const StageRun& run, bool reduces) const;
   // A pass whose body blocks reduce gradients themselves ended with `instance`.
   void NoteReductions(int32_t instance) { reductions_.push_back(instance); }
   // `count` layers of the run have run backward in such a pass.
@@ -99,6 +101,10 @@ class GradientFlow {
   // Of gradients that backward passes have made.
   int64_t FreshBytes() const;
   int64_t BucketElements(int64_t bytes) const;
+  // Of a bucket that is filled next, of `bytes` usually.
+  int64_t NextBucketBytes(int64_t bytes) const;
+  template <typename BytesOf>
+  int64_t LayersThatFill(const StageRun& run, bool reduces, BytesOf bytes_of) const;
   int64_t LayersPerBucket(int64_t bytes, int64_t elements_per_layer, int64_t layers) const;
   int MessagesFor(int64_t bytes, int64_t elements) const;
   // Reduces what is due, behind the newest compute instance.
@@ -159,6 +165,7 @@ class GradientFlow {
   const bool has_buckets_;
   const bool host_updates_;      // some of the optimizer lives on the host
   std::vector<Bucket> pending_;  // in the order in which they began
+  bool first_bucket_ = true;     // a pass has reduced nothing yet
   std::vector<int32_t> reductions_;
   // A bucket whose parameters can be updated behind an instance: gradients that passes made, and
   // parameters that are this device's to update.

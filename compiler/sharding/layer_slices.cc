@@ -22,9 +22,10 @@ const std::vector<LayerSlices::Slice>& LayerSlices::Of(const OffloadFlow::Part& 
     }
     return slices_;
   }
-  const int64_t most = gradients_.LayersPerPiece(*part.run, fills);
+  int64_t most = gradients_.LayersOfFirstPiece(*part.run, fills);
   for (int64_t left = part.count; left > 0; left -= slices_.back().count) {
     const int64_t count = std::min(most, left);
+    if (slices_.empty()) most = gradients_.LayersPerPiece(*part.run, fills);
     slices_.push_back({part.layer_begin + left - count, count, {}});
   }
   return slices_;

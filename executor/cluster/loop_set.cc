@@ -15,6 +15,29 @@ constexpr int kPerMember = 3;  // of Positions()
 
 int64_t Apart(int64_t a, int64_t b) { return a < b ? b - a : a - b; }
 
+// A link that several loops use: each with its coefficient, in ascending order.
+struct SharedLink {
+  const std::vector<std::pair<int32_t, int64_t>>* users;
+  int64_t capacity;
+  uint64_t members;  // a bit for each, or for several
+
+  // Whether it is full whenever the other is, whatever runs: all users of the other take as large a
+  // part of it, or a larger one. `or_with`: also where both are always full at once.
+  bool FullBefore(const SharedLink& other, bool or_with) const {
+    if ((other.members & ~members) != 0 || other.users->size() > users->size()) return false;
+    bool sooner = users->size() > other.users->size();
+    auto own = users->begin();
+    for (const auto& [m, q20] : *other.users) {
+      while (own != users->end() && own->first < m) ++own;
+      if (own == users->end() || own->first != m) return false;
+      const int128 here = int128{own->second} * other.capacity, there = int128{q20} * capacity;
+      if (here < there) return false;
+      sooner = sooner || here > there;
+    }
+    return sooner || or_with;
+  }
+};
+
 }  // namespace
 
 LoopSet::LoopSet(std::vector<Member> members, absl::Span<const int64_t> capacities, int64_t now,
@@ -22,6 +45,7 @@ LoopSet::LoopSet(std::vector<Member> members, absl::Span<const int64_t> capaciti
     : members_(std::move(members)), options_(options), now_(now), fluid_(options.sharing) {
   running_.resize(members_.size());
   uses_.resize(members_.size());
+  fluid_uses_.resize(members_.size());
   AddLinks(capacities);
   for (size_t m = 0; m < members_.size(); ++m) {
     const Loop& loop = *members_[m].loop;
@@ -29,7 +53,7 @@ LoopSet::LoopSet(std::vector<Member> members, absl::Span<const int64_t> capaciti
     kind.weight = loop.weight;
     kind.priority = loop.priority;
     kind.cap_level = kind.alone_level = loop.alone_level;
-    fluid_.AddKind(kind, uses_[m]);
+    fluid_.AddKind(kind, fluid_uses_[m]);
   }
   fluid_.AdvanceTo(now);
   for (int m = 0; m < size(); ++m) {
@@ -58,11 +82,27 @@ void LoopSet::AddLinks(absl::Span<const int64_t> capacities) {
     const auto key = [&](int32_t l) { return std::make_pair(capacities[l], l); };
     if (key(link) < key(found->second)) found->second = link;
   }
+  std::vector<SharedLink> shared;
   for (const auto& [of, link] : narrowest) {
-    const int32_t resource = fluid_.AddResource(capacities[link]);
-    link_of_.push_back(link);
-    capacity_of_.push_back(static_cast<double>(capacities[link]));
-    for (const auto& [m, q20] : of) uses_[m].push_back({resource, q20});
+    if (options_.waits) {
+      const auto place = static_cast<int32_t>(link_of_.size());
+      link_of_.push_back(link);
+      capacity_of_.push_back(static_cast<double>(capacities[link]));
+      for (const auto& [m, q20] : of) uses_[m].push_back({place, q20});
+    }
+    SharedLink one{&of, capacities[link], 0};
+    for (const auto& [m, q20] : of) one.members |= uint64_t{1} << (m % 64);
+    shared.push_back(one);
+  }
+  for (size_t i = 0; i < shared.size(); ++i) {
+    bool binds = true;
+    for (size_t o = 0; o < shared.size() && binds; ++o) {
+      // Of links that are full together the first counts.
+      if (o != i) binds = !shared[o].FullBefore(shared[i], /*or_with=*/o < i);
+    }
+    if (!binds) continue;
+    const int32_t resource = fluid_.AddResource(shared[i].capacity);
+    for (const auto& [m, q20] : *shared[i].users) fluid_uses_[m].push_back({resource, q20});
   }
 }
 

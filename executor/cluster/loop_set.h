@@ -29,7 +29,7 @@ struct LoopSlice {
 
 // Loops that run beside each other, event by event. A value: a copy goes on from where
 // the original is. Links with the same users in the same shares are one resource, and
-// links that nobody competes for are none.
+// links that nobody competes for, or that are never full before another one, are none.
 class LoopSet {
  public:
   static constexpr int64_t kNever = Fluid::kNever;
@@ -98,10 +98,12 @@ class LoopSet {
   Fluid fluid_;
   std::vector<int32_t> member_of_activity_;
   std::vector<int> stopped_;
-  // Of the fluid's resources.
+  // Per member, of the fluid's resources: links that may be the first to be full.
+  std::vector<std::vector<Fluid::Use>> fluid_uses_;
+  // Of links where loops may wait, while waits are counted; and per member.
   std::vector<int32_t> link_of_;
   std::vector<double> capacity_of_;
-  std::vector<std::vector<Fluid::Use>> uses_;  // per member, of the fluid's resources
+  std::vector<std::vector<Fluid::Use>> uses_;
   // Waits: waiter, other and resource to a place in the seconds.
   absl::flat_hash_map<int64_t, int32_t> wait_places_;
   std::vector<double> wait_seconds_;

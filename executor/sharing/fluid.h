@@ -144,8 +144,13 @@ class Fluid {
   void Rise(int32_t id);
   int64_t FirstLevel(int32_t resource);
   void FillUp(int64_t rising);
+  void OrderLevels();
   int64_t NextLevel();
+  int64_t NextOfFew();
+  void Stop(int32_t id);
   void StopAt(int64_t level);
+  void StopFewAt(int64_t level);
+  void StopManyAt(int64_t level);
   void CheckAgainstAll();
 
   const LinkSharing policy_;
@@ -165,8 +170,9 @@ class Fluid {
   bool checks_ = false;
   std::vector<int32_t> reached_;    // resources
   std::vector<int32_t> component_;  // activities
-  // Least first: levels at which resources are full, at the earliest, and caps.
+  // Levels at which resources are full, at the earliest, and caps; heaps unless they are few.
   std::vector<std::pair<int64_t, int32_t>> filling_, capped_;
+  bool few_ = false;
   std::vector<int32_t> stopped_;
   static std::atomic<bool> check_solutions_;
 };

@@ -8,6 +8,12 @@
 #include "executor/sharing/fluid.h"
 
 namespace plancast {
+namespace {
+
+// Levels up to which scanning all takes less time than a heap.
+constexpr size_t kFew = 96;
+
+}  // namespace
 
 #ifdef NDEBUG
 std::atomic<bool> Fluid::check_solutions_{false};
@@ -85,6 +91,14 @@ void Fluid::Reach() {
   }
 }
 
+// Few levels are scanned each time, many are heaps.
+void Fluid::OrderLevels() {
+  few_ = filling_.size() + capped_.size() <= kFew;
+  if (few_) return;
+  std::make_heap(filling_.begin(), filling_.end(), std::greater<>());
+  std::make_heap(capped_.begin(), capped_.end(), std::greater<>());
+}
+
 // Activities of one class: all users of the resources that were reached rise.
 void Fluid::PrepareAll() {
   ++pass_;
@@ -96,8 +110,7 @@ void Fluid::PrepareAll() {
     resources_[r].weight_q20 = resources_[r].demand_q20;
     filling_.emplace_back(FirstLevel(r), r);
   }
-  std::make_heap(filling_.begin(), filling_.end(), std::greater<>());
-  std::make_heap(capped_.begin(), capped_.end(), std::greater<>());
+  OrderLevels();
 }
 
 // One class of several, with what those before have left.
@@ -120,8 +133,7 @@ void Fluid::PrepareClass(const int32_t* begin, const int32_t* end) {
     }
   }
   for (auto& [level, resource] : filling_) level = FirstLevel(resource);
-  std::make_heap(filling_.begin(), filling_.end(), std::greater<>());
-  std::make_heap(capped_.begin(), capped_.end(), std::greater<>());
+  OrderLevels();
 }
 
 void Fluid::Rise(int32_t id) {
@@ -143,9 +155,10 @@ void Fluid::FillUp(int64_t rising) {
   for (; rising > 0; rising -= static_cast<int64_t>(stopped_.size())) StopAt(NextLevel());
 }
 
-// Levels only rise as activities stop, so that those in the heap are lower bounds
+// Levels only rise as activities stop, so that those that are kept are lower bounds
 // and only the least have to be exact.
 int64_t Fluid::NextLevel() {
+  if (few_) return NextOfFew();
   while (!filling_.empty()) {
     const int32_t r = filling_.front().second;
     Resource& resource = resources_[r];
@@ -168,32 +181,70 @@ int64_t Fluid::NextLevel() {
   return capped_.empty() ? level : std::min(level, capped_.front().first);
 }
 
+int64_t Fluid::NextOfFew() {
+  int64_t least = kNever;
+  for (size_t i = 0; i < filling_.size();) {
+    if (filling_[i].first < least) {
+      Resource& resource = resources_[filling_[i].second];
+      if (resource.weight_q20 == 0) {
+        filling_[i] = filling_.back();
+        filling_.pop_back();
+        continue;
+      }
+      if (resource.stale) {
+        resource.stale = false;
+        filling_[i].first = resource.Level();
+      }
+      least = std::min(least, filling_[i].first);
+    }
+    ++i;
+  }
+  for (size_t i = 0; i < capped_.size();) {
+    if (activities_[capped_[i].second].rises != pass_) {
+      capped_[i] = capped_.back();
+      capped_.pop_back();
+      continue;
+    }
+    least = std::min(least, capped_[i++].first);
+  }
+  return least;
+}
+
+void Fluid::StopFewAt(int64_t level) {
+  for (size_t i = 0; i < filling_.size();) {
+    if (filling_[i].first != level) {
+      ++i;
+      continue;
+    }
+    Resource& resource = resources_[filling_[i].second];
+    if (resource.stale && resource.weight_q20 > 0) {
+      resource.stale = false;
+      filling_[i].first = resource.Level();
+      continue;
+    }
+    filling_[i] = filling_.back();
+    filling_.pop_back();
+    for (const User& user : resource.users) Stop(user.activity);
+  }
+  for (const auto& [cap, id] : capped_) {
+    if (cap == level) Stop(id);
+  }
+}
+
+void Fluid::Stop(int32_t id) {
+  if (activities_[id].rises != pass_) return;
+  activities_[id].rises = 0;
+  stopped_.push_back(id);
+}
+
 // Everything that stops rising at `level` stops at once, so that ties do not
 // depend on an order; shares leave the resources only then.
 void Fluid::StopAt(int64_t level) {
   stopped_.clear();
-  const auto stop = [this](int32_t id) {
-    if (activities_[id].rises != pass_) return;
-    activities_[id].rises = 0;
-    stopped_.push_back(id);
-  };
-  while (!filling_.empty() && filling_.front().first == level) {
-    const int32_t r = filling_.front().second;
-    Resource& resource = resources_[r];
-    std::pop_heap(filling_.begin(), filling_.end(), std::greater<>());
-    if (resource.stale && resource.weight_q20 > 0) {
-      resource.stale = false;
-      filling_.back().first = resource.Level();
-      std::push_heap(filling_.begin(), filling_.end(), std::greater<>());
-      continue;
-    }
-    filling_.pop_back();
-    for (const User& user : resource.users) stop(user.activity);
-  }
-  while (!capped_.empty() && capped_.front().first == level) {
-    stop(capped_.front().second);
-    std::pop_heap(capped_.begin(), capped_.end(), std::greater<>());
-    capped_.pop_back();
+  if (few_) {
+    StopFewAt(level);
+  } else {
+    StopManyAt(level);
   }
   for (int32_t id : stopped_) {
     const Activity& activity = activities_[id];
@@ -206,6 +257,27 @@ void Fluid::StopAt(int64_t level) {
       resource.stale = true;
     }
     SetRate(id, rate_q16);
+  }
+}
+
+void Fluid::StopManyAt(int64_t level) {
+  while (!filling_.empty() && filling_.front().first == level) {
+    const int32_t r = filling_.front().second;
+    Resource& resource = resources_[r];
+    std::pop_heap(filling_.begin(), filling_.end(), std::greater<>());
+    if (resource.stale && resource.weight_q20 > 0) {
+      resource.stale = false;
+      filling_.back().first = resource.Level();
+      std::push_heap(filling_.begin(), filling_.end(), std::greater<>());
+      continue;
+    }
+    filling_.pop_back();
+    for (const User& user : resource.users) Stop(user.activity);
+  }
+  while (!capped_.empty() && capped_.front().first == level) {
+    Stop(capped_.front().second);
+    std::pop_heap(capped_.begin(), capped_.end(), std::greater<>());
+    capped_.pop_back();
   }
 }
 

@@ -37,6 +37,7 @@ std::string SharedKey(PlanOptions options) {
   options.attention = usual.attention;
   options.overlap.clear();
   options.bucket_bytes = usual.bucket_bytes;
+  options.first_bucket_bytes = usual.first_bucket_bytes;
   options.schedule_table = std::string(PlacementText(options.schedule_table));
   options.most_ongoing.clear();
   options.search_memory = usual.search_memory;

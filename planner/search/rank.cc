@@ -120,7 +120,9 @@ class Ranking {
     }
     std::stable_sort(best.begin(), best.end(),
                      [&](int64_t a, int64_t b) { return outcomes_[a].value < outcomes_[b].value; });
-    if (!all_ && static_cast<int64_t>(best.size()) > options_.top) best.resize(options_.top);
+    int64_t most = all_ ? count_ : options_.top;
+    if (!finished && options_.top_if_stopped > 0) most = std::min(most, options_.top_if_stopped);
+    if (static_cast<int64_t>(best.size()) > most) best.resize(most);
     if (!all_) {
       ParallelFor(static_cast<int64_t>(best.size()), threads_, [&](int64_t i, int thread) {
         outcomes_[best[i]] = evaluators_[thread].Evaluate(plans_[best[i]], true);

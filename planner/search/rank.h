@@ -44,6 +44,8 @@ struct RankOptions {
   std::function<bool(const RankProgress&)> progress;
   // A ranking that is stopped gives what it has found so far; else kCancelled.
   bool partial = false;
+  // Of those only the best so many, the others are not described; 0: `top`.
+  int64_t top_if_stopped = 0;
   // Called once on the calling thread, before all but a few plans of a large space are
   // simulated: how many there are, and about how long they take together.
   std::function<void(int64_t plans, double seconds)> announce;

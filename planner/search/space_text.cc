@@ -20,13 +20,13 @@
 namespace plancast {
 namespace {
 
-constexpr absl::string_view kKeys[] = {
-    "dp",        "tp",      "pp",      "vpp",      "mb",
-    "recompute", "zero",    "sp",      "schedule", "attn",
-    "overlap",   "bucket",  "layout",  "order",    "vocab_parallel",
-    "offload",   "cp",      "cp_type", "ep",       "etp",
-    "hsdp",      "reshard", "sync",    "prefetch", "unit",
-    "optimizer"};
+constexpr absl::string_view kKeys[] = {"dp",           "tp",        "pp",       "vpp",
+                                       "mb",           "recompute", "zero",     "sp",
+                                       "schedule",     "attn",      "overlap",  "bucket",
+                                       "first_bucket", "layout",    "order",    "vocab_parallel",
+                                       "offload",      "cp",        "cp_type",  "ep",
+                                       "etp",          "hsdp",      "reshard",  "sync",
+                                       "prefetch",     "unit",      "optimizer"};
 constexpr int64_t kLargest = 1'000'000;
 
 absl::Status Bad(absl::string_view key, absl::string_view value, absl::string_view right) {

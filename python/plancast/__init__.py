@@ -21,6 +21,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plancast.buckets import Buckets, tune_buckets
     from plancast.changes import Sensitivities, WhatIf, sensitivities, what_if
     from plancast.choice import Choice, plan
     from plancast.clusters.changes import ClusterChange, cluster_changes
@@ -102,6 +103,7 @@ __all__ = [
     "AlgorithmRun",
     "AlphaBeta",
     "Availability",
+    "Buckets",
     "Checkpoints",
     "Choice",
     "ChromeTrace",
@@ -187,6 +189,7 @@ __all__ = [
     "spot",
     "synthesize",
     "train",
+    "tune_buckets",
     "what_if",
     "why_framework_cannot_run",
 ]
@@ -197,6 +200,7 @@ _HOME = {
     "Algorithm": "communication.algorithms",
     "AlgorithmRun": "communication.algorithms",
     "Availability": "training.availability",
+    "Buckets": "buckets",
     "Checkpoints": "training.checkpoints",
     "AlphaBeta": "planners.costs",
     "Choice": "choice",
@@ -283,6 +287,7 @@ _HOME = {
     "spot": "training.spot",
     "synthesize": "communication.synthesis",
     "train": "training.run",
+    "tune_buckets": "buckets",
     "what_if": "changes",
     "why_framework_cannot_run": "planning",
 }

@@ -646,7 +646,7 @@ def rank(
     workers: int,
     exhaustive: bool,
     known: list[float],
-    partial: bool,
+    partial: int,
     progress: Callable[[int, int], object] | None,
     found: Callable[[str, float, float], object] | None,
     announce: Callable[[int, float], object] | None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from plancast import _core, alternatives
@@ -34,6 +35,7 @@ from plancast.training.best_plan import (
 _WHOLE = 20_000
 _LONG = 2_000  # from which on a first plan is looked for by itself
 _BEST = 16  # of them that are kept
+_SHOWN = 3  # after Ctrl-C, with the alternatives
 _ON_HOST = "offload=optimizer|optimizer+param|optimizer+param+activations"
 # What trains nets without sequences, where nothing is said.
 _OF_NETS = "ddp"
@@ -77,6 +79,7 @@ class Search:
         self._framework, self._profile = framework, profile
         self._space, self._how = space, how
         self._partial = partial
+        self._spaces: dict[str, list[str]] = {}
         self._least: Ranking | None = None
         self._refused = ""
         self._seen: list[Forecast] = []
@@ -148,13 +151,17 @@ class Search:
 
     def _plans_of(self, space: str) -> list[str]:
         """The plans of a space."""
-        search = _core.PlanSearch(
+        if space not in self._spaces:
+            self._spaces[space] = self._core.enumerate(space, "")[0]
+        return self._spaces[space]
+
+    @cached_property
+    def _core(self) -> _core.PlanSearch:
+        return _core.PlanSearch(
             self._model._core, self._machine._core, self._how["session"]._core, batch=self._batch,
             objective="time", dtype=self._how["dtype"], profile=self._profile, precision={},
             cuda_graphs=self._how["cuda_graphs"],
         )  # fmt: skip
-        plans: list[str] = search.enumerate(space, "")[0]
-        return plans
 
     def _default(self) -> str:
         """The default space of `rank`; of small models, which keep GPUs busy with large
@@ -295,7 +302,8 @@ class Search:
     def _ranked(self, space: str, progress: Tell | None = None, top: int = 64) -> Ranking:
         ranking = rank(
             self._model, self._machine, batch=self._batch, space=space, top=top,
-            profile=self._profile, partial=self._partial, progress=progress, **self._how,
+            profile=self._profile, partial=_SHOWN if self._partial else False,
+            progress=progress, **self._how,
         )  # fmt: skip
         if self._partial:
             self._seen += ranking

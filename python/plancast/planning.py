@@ -129,7 +129,7 @@ def rank(
     records: Records | None = None,
     workers: int | None = None,
     exhaustive: bool = False,
-    partial: bool = False,
+    partial: bool | int = False,
     progress: Progress = None,
     found: Callable[[str, float, float], object] | None = None,
     announce: Callable[[int, float], object] | None = None,
@@ -160,7 +160,7 @@ def rank(
       workers: threads; one per core by default.
       exhaustive: simulate every plan that fits even where bounds tell.
       partial: Ctrl-C gives what was found until then (`Ranking.stopped`) instead of
-        raising KeyboardInterrupt.
+        raising KeyboardInterrupt; a number: the best so many of it, which is sooner there.
       progress: called with plans done and plans in all; by default a bar shows on a terminal or
         in a notebook, with False nothing.
       found: called now and then with the best plan so far, its value of the objective, and what
@@ -185,6 +185,8 @@ def rank(
         raise InputError(f"`top` is {top}; ask for at least one plan.")
     if workers is not None and not 1 <= workers <= 1024:
         raise InputError(f"`workers` is {workers}; give 1 to 1024 threads.")
+    if partial < 0:
+        raise InputError(f"`partial` is {partial}; give True, or how many plans.")
     memo, wanted = _session(session, records), precision.asked(types)
     samples_per_step = arguments.batch(batch)
     space = schedule_file.with_tables(arguments.word(space, "space"))
@@ -231,7 +233,7 @@ def rank(
                 workers=workers or 0,
                 exhaustive=exhaustive,
                 known=known,
-                partial=partial,
+                partial=-1 if partial is True else int(partial),
                 progress=tell,
                 found=found,
                 announce=announce,
@@ -251,7 +253,7 @@ def rank(
                 where,
                 top=top,
                 exhaustive=exhaustive,
-                partial=partial,
+                partial=bool(partial),
                 workers=workers,
                 store=store,
                 resume=resume,

@@ -60,6 +60,7 @@ void Vary(std::mt19937_64& random, PlanUnderTest& plan) {
   if (yes()) o.offload.insert(Offload::kActivations);
   if (yes()) o.offload.insert(Offload::kOptimizer);
   o.bucket_bytes = int64_t{1} << (20 + random() % 8);
+  if (o.bucket_bytes > 1 << 23) o.first_bucket_bytes = 1 << 18;
   SoftwareProfile& profile = plan.profile();
   profile.pipeline.p2p_blocking = yes();
   profile.update.zero_grad = yes();

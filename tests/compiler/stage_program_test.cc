@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
@@ -121,6 +122,29 @@ TEST(StageProgramTest, OverlappedGradientsLeaveInBucketsDuringTheLastBackwardPas
   EXPECT_EQ(Count(blocks, "grad all_reduce"), 8 + 2);  // layers, head, embedding
   const auto first = std::find(blocks.begin(), blocks.end(), "grad all_reduce");
   EXPECT_THAT(std::vector<std::string>(first, blocks.end()), Contains("layer.B").Times(8));
+}
+
+// The head fills a first bucket of any size, layers fill the second one after the other; without a
+// head on the stage it is its last layer.
+TEST(StageProgramTest, TheFirstBucketOfAPassMayBeSmaller) {
+  const auto order = [](int64_t pp, int64_t first) {
+    PlanUnderTest plan = PlanUnderTest::Of(Small());
+    plan.Dp(2).Pp(pp).MicroBatches(1, 8);
+    plan.options().overlap = {Overlap::kGrad};
+    plan.options().bucket_bytes = int64_t{1} << 40;
+    plan.options().first_bucket_bytes = first;
+    const ExecutionGraph graph = Compiled(plan);
+    std::string text;
+    for (const std::string& block : BlocksRun(graph, graph.programs[0])) {
+      if (block == "grad all_reduce") text += "r";
+      if (absl::EndsWith(block, ".B")) text += "B";
+    }
+    return text.substr(text.size() - std::min<size_t>(text.size(), 6));
+  };
+  EXPECT_EQ(order(1, 0).find('r'), order(1, 0).size() - 1);
+  EXPECT_EQ(order(1, 1), "BBrBBr");  // head, layers, embedding
+  EXPECT_EQ(order(2, 0).find('r'), order(2, 0).size() - 1);
+  EXPECT_EQ(order(2, 1), "BBrBBr");  // a layer, three layers, embedding
 }
 
 TEST(StageProgramTest, OverlappedParametersAreWaitedForLayerByLayer) {

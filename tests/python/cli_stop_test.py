@@ -210,3 +210,17 @@ def test_from_python_it_is_an_exception_unless_asked(small):
     found = pc.plan(small, machine, batch=64, progress=tell, partial=True)
     assert found.stopped
     assert found.best is not None
+
+
+def test_of_a_ranking_that_is_stopped_few_may_be_described(small):
+    def tell(done, total):
+        if done > total // 2:
+            press()
+
+    machine = pc.Machine.open(HOST)
+    some = pc.rank(small, machine, batch=64, progress=tell, partial=True)
+    few = pc.rank(small, machine, batch=64, progress=tell, partial=2)
+    assert some.stopped and few.stopped
+    assert len(some) > len(few) == 2
+    with pytest.raises(pc.InputError, match="`partial` is -1"):
+        pc.rank(small, machine, batch=64, partial=-1)

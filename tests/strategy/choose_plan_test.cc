@@ -17,6 +17,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // GPT-3 175B on 64 GPUs, unless a test says otherwise.
 PlanContext Context() {
@@ -246,6 +247,30 @@ TEST(ChoosePlanTest, ProfileSaysWhatTheStrategyDoesNot) {
   EXPECT_THAT(said.options.overlap, IsEmpty());
   EXPECT_EQ(said.options.bucket_bytes, 1000);
   EXPECT_EQ(said.options.attention, Attention::kFlash);
+}
+
+TEST(ChoosePlanTest, AFirstBucketIsOfSoftwareThatHasOne) {
+  SoftwareProfile profile;
+  profile.name = "mine";
+  profile.data_parallel.overlap = {Overlap::kGrad};
+  profile.data_parallel.bucket_bytes = 25;
+  EXPECT_THAT(Choose("first_bucket=1MiB", Context(), profile).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("first_bucket=1MiB: in profile mine the first bucket")));
+  profile.data_parallel.first_bucket_bytes = 5;
+  const auto first = [&](const std::string& plan) {
+    return Choose(plan, Context(), profile)->options.first_bucket_bytes;
+  };
+  EXPECT_EQ(first("tp=8"), 5);
+  EXPECT_EQ(first("tp=8,bucket=100B"), 0);
+  EXPECT_EQ(first("tp=8,bucket=100B,first_bucket=7B"), 7);
+  EXPECT_EQ(first("tp=8,bucket=50B,first_bucket=60B"), 0);
+  EXPECT_EQ(Choose("tp=8", Context(), profile)->chosen.at("first_bucket"), "5B");
+  // Without effect it is noted.
+  const auto notes = [](const std::string& plan) { return Choose(plan, Context())->notes; };
+  const auto noted = Contains(HasSubstr("bucket=1MB has no effect without overlap=grad"));
+  EXPECT_THAT(notes("tp=8,overlap=none,bucket=1MB"), noted);
+  EXPECT_THAT(notes("tp=8,zero=1,overlap=param,bucket=1MB"), Not(noted));
 }
 
 TEST(ChoosePlanTest, KeyValueHeadsMayBeFewerThanTp) {

@@ -36,14 +36,15 @@ TEST(ShortFormTest, OrderOfKeysAndSpacesDoNotMatter) {
 TEST(ShortFormTest, PrintsKeysInTheOrderOfTheReference) {
   ASSERT_OK_AND_ASSIGN(
       const ShortForm form,
-      ParseShortForm("order=tp-cp-ep-dp-pp,layout=13+14x7+12,offload=param+optimizer,"
-                     "vocab_parallel=vocab2,bucket=25MB,overlap=tp+grad,attn=flash,"
-                     "schedule=interleaved,recompute=selective,accum=4,mb=2,hsdp=8,zero=3,etp=1,"
-                     "ep=8,cp_type=hybrid:2,cp=2,vpp=3,pp=4,sp,tp=8,dp=16"));
+      ParseShortForm(
+          "order=tp-cp-ep-dp-pp,layout=13+14x7+12,offload=param+optimizer,"
+          "vocab_parallel=vocab2,first_bucket=1MiB,bucket=25MB,overlap=tp+grad,attn=flash,"
+          "schedule=interleaved,recompute=selective,accum=4,mb=2,hsdp=8,zero=3,etp=1,"
+          "ep=8,cp_type=hybrid:2,cp=2,vpp=3,pp=4,sp,tp=8,dp=16"));
   EXPECT_EQ(PrintShortForm(form),
             "dp=16,tp=8,sp,pp=4,vpp=3,cp=2,cp_type=hybrid:2,ep=8,etp=1,zero=3,hsdp=8,mb=2,accum=4,"
             "recompute=selective,schedule=interleaved,attn=flash,overlap=grad+tp,bucket=25MB,"
-            "vocab_parallel=vocab2,offload=optimizer+param,layout=13+14x7+12,"
+            "first_bucket=1MiB,vocab_parallel=vocab2,offload=optimizer+param,layout=13+14x7+12,"
             "order=tp-cp-ep-dp-pp");
 }
 
@@ -89,9 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
         "schedule=plans/mine.csv", "schedule=./table", "schedule=eager-1f1b",
         "schedule=F0.0 F1.0 B0.0 B1.0;F0.0 B0.0 F1.0 B1.0,attn=flash", "attn=flash",
         "overlap=grad+param+tp+cp+ep", "overlap=tp", "bucket=1B", "bucket=25MiB", "bucket=1.5GB",
-        "vocab_parallel=redis", "vocab_parallel=interlaced", "offload=optimizer+param+activations",
-        "layout=80", "layout=7+8x9+7", "layout=1x8", "order=dp-tp-pp", "order=tp-cp-ep-dp-pp",
-        "dp=1000000000"));
+        "first_bucket=1MiB", "vocab_parallel=redis", "vocab_parallel=interlaced",
+        "offload=optimizer+param+activations", "layout=80", "layout=7+8x9+7", "layout=1x8",
+        "order=dp-tp-pp", "order=tp-cp-ep-dp-pp", "dp=1000000000"));
 
 struct Mistake {
   const char* text;
@@ -149,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"overlap=none+grad", "`none` stands alone or not at all."},
         Mistake{"unit=0", "`0` is not a whole number from 1 to "},
         Mistake{"bucket=lots", "Write a positive number and a unit"},
-        Mistake{"bucket=2000TB", "the largest bucket"},
+        Mistake{"bucket=2000TB", "the largest bucket"}, Mistake{"first_bucket=0", "first_bucket"},
         Mistake{"layout=14x", "`` is not a whole number"},
         Mistake{"layout=1x0", "`0` is not a whole number"},
         Mistake{"layout=1x1000000", "is not a whole number from 1 to 100000"},

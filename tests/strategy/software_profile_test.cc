@@ -179,6 +179,8 @@ TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
   EXPECT_THAT(with("flash", "fast"), StatusIs(code, HasSubstr("`fast`")));
   EXPECT_THAT(with("\"grad\"", "\"all\""), StatusIs(code, HasSubstr("`all`")));
   EXPECT_THAT(with("1000", "-1"), StatusIs(code, HasSubstr("bucket_bytes is -1")));
+  EXPECT_THAT(with("bucket_bytes: 1000", "bucket_bytes: 1000 first_bucket_bytes: 1001"),
+              StatusIs(code, HasSubstr("first_bucket_bytes is 1001; it must be from 0 to")));
   EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 vocab_pad_multiple: -1"),
               StatusIs(code, HasSubstr("vocab_pad_multiple is -1")));
 }

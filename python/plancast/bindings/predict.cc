@@ -119,12 +119,15 @@ bool TakeInterrupt() {
   return true;
 }
 
-std::shared_ptr<RankResult> RankAll(
-    const PyModel& model, const PyMachine& machine, const PySession& session, int64_t batch,
-    const std::string& space, const std::string& where, const std::string& objective, int64_t top,
-    const std::string& dtype, const std::string& profile, const PyPrecision& precision,
-    const PyGraphs& cuda_graphs, int workers, bool exhaustive, const std::vector<double>& known,
-    bool partial, const py::object& progress, const py::object& found, const py::object& announce) {
+std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machine,
+                                    const PySession& session, int64_t batch,
+                                    const std::string& space, const std::string& where,
+                                    const std::string& objective, int64_t top,
+                                    const std::string& dtype, const std::string& profile,
+                                    const PyPrecision& precision, const PyGraphs& cuda_graphs,
+                                    int workers, bool exhaustive, const std::vector<double>& known,
+                                    int64_t partial, const py::object& progress,
+                                    const py::object& found, const py::object& announce) {
   Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
   AddHeld(session, machine.machine, &job);
   RankOptions options;
@@ -135,7 +138,8 @@ std::shared_ptr<RankResult> RankAll(
   options.top = top;
   options.exhaustive = exhaustive;
   options.known = known;
-  options.partial = partial;
+  options.partial = partial != 0;
+  options.top_if_stopped = std::max<int64_t>(partial, 0);  // -1: all
   options.progress = [&](const RankProgress& so_far) {
     if (so_far.best != nullptr && !found.is_none()) {
       py::gil_scoped_acquire acquire;

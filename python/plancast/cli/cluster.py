@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
 from plancast.cli import answers
@@ -69,6 +70,15 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=_run)
 
 
+def _name(path: str) -> str:
+    """Of a file or folder, without where it lies.
+
+    >>> _name("runs/jobs.yaml"), _name("lingjun/")
+    ('jobs.yaml', 'lingjun')
+    """
+    return os.path.basename(path.rstrip("/")) or path
+
+
 def _run(options: argparse.Namespace) -> int:
     from rich.console import Group
 
@@ -125,12 +135,12 @@ def _run(options: argparse.Namespace) -> int:
     if options.trace is not None:
         outcome.write_trace(options.trace)
     if options.svg is not None:
-        outcome.to_svg(options.svg, f"Jobs of {options.jobs}")
+        outcome.to_svg(options.svg, f"Jobs of {_name(options.jobs)}")
     tables = Group(outcome, "", change_table(changes, options.tenant)) if changes else outcome
     fields = outcome.to_dict
     answers.answer_page(
         options,
-        lambda command: cluster_page(outcome, f"Jobs of {options.jobs}", command, changes),
+        lambda command: cluster_page(outcome, f"Jobs of {_name(options.jobs)}", command, changes),
         tables,
         lambda: {**fields(), **_changes(changes)},
     )

@@ -78,6 +78,13 @@ _UNWRITABLE = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 _WORD, _LINE = 240, 2000
 # A part of a plan, as `mb=1` or `sp`.
 _PART = re.compile(r"[a-z_]+=[\w:+.|*-]+|sp")
+# Formats that people look for in `plancast import` and what there is instead.
+_MODELS = ("hf", "huggingface", "transformers", "torch", "pytorch", "onnx", "keras", "model")
+_LAUNCHERS = ("megatron", "megatron-core", "torchtitan", "deepspeed", "fsdp", "accelerate")
+_OF_FRAMEWORKS = {
+    "plancast import": " `plancast import launch FILE` says what settings of {} mean",
+    "plancast export": " `plancast export launch {0} -m MODEL ...` writes settings of {0}",
+}
 # Options that people look for and what there is instead.
 _ADAPTERS = ("--lora", "--qlora", "--peft")
 _INSTEAD = {
@@ -102,8 +109,27 @@ class _Parser(argparse.ArgumentParser):
                 seen.add(action)
         return super().parse_known_args(args, namespace)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        from plancast.arguments import offer
+
+        if action.option_strings:
+            what = f"{'/'.join(action.option_strings)} is not `{value}`"
+        else:
+            what = f"no {str(action.metavar).lower()} `{value}`"
+        self.error(f"{what}.{_instead(self.prog, value) or offer(value, action.choices)}")
+
     def error(self, message: str) -> NoReturn:
-        end = "" if message.endswith("?") else "."
+        end = "" if message.endswith(("?", ".")) else "."
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction) and action.required:
+                missing = f"the following arguments are required: {action.metavar}"
+                if message == missing:
+                    from plancast.arguments import listed
+
+                    kind = str(action.metavar).lower()
+                    message = f"`{self.prog}` needs its {kind}: {listed(action.choices)}"
         raise UsageError(f"{message}{end} `{self.prog} --help` shows the options.")
 
 
@@ -219,6 +245,18 @@ def _check_spaces(rest: list[str], options: argparse.Namespace) -> None:
     if isinstance(said, str) and all(_PART.fullmatch(word.strip(",")) for word in rest):
         parts = ",".join(word.strip(",") for word in (said, *rest))
         raise UsageError(f"the parts of a plan are joined by commas. Write `-s {parts}`.")
+
+
+def _instead(prog: str, word: str) -> str:
+    """What to type instead of a format that is none."""
+    if prog == "plancast import" and word.lower() in _MODELS:
+        return (
+            " Models are not imported but named: `-m meta-llama/Llama-3.1-8B`, a config.json, .pt2 "
+            "or .onnx file, as in `plancast predict -m config.json -c dgx-h100`"
+        )
+    if word.lower() in _LAUNCHERS and prog in _OF_FRAMEWORKS:
+        return _OF_FRAMEWORKS[prog].format(word.lower())
+    return ""
 
 
 def _refuse(rest: list[str], parser: argparse.ArgumentParser, command: str | None) -> NoReturn:

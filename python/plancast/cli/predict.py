@@ -9,6 +9,7 @@ from plancast.cli import answers
 from plancast.cli import options as opts
 
 if TYPE_CHECKING:
+    from plancast.buckets import Buckets
     from plancast.changes import Sensitivities, WhatIf
     from plancast.choice import Choice
     from plancast.forecast import Forecast
@@ -71,6 +72,12 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
         "--sensitivities",
         action="store_true",
         help="also try one change at a time and rank what helps most",
+    )
+    parser.add_argument(
+        "--tune",
+        default="",
+        metavar="KEYS",
+        help="also try sizes of gradient buckets: bucket, first_bucket",
     )
     parser.add_argument(
         "--jitter",
@@ -188,16 +195,19 @@ def _randomness(options: argparse.Namespace) -> Randomness | None:
 
 def _answers(
     options: argparse.Namespace, model: Model, machine: Machine, plan: Any, forecast: Forecast
-) -> dict[str, WhatIf | Sensitivities]:
-    """What --what-if and --sensitivities ask for, by the name of the JSON field."""
+) -> dict[str, WhatIf | Sensitivities | Buckets]:
+    """What --what-if, --sensitivities and --tune ask for, by the name of the JSON field."""
+    from plancast.buckets import tune_buckets
     from plancast.changes import WhatIf, sensitivities
     from plancast.planning import predict
 
-    asked: dict[str, WhatIf | Sensitivities] = {}
+    asked: dict[str, WhatIf | Sensitivities | Buckets] = {}
     if options.what_if:
         asked["what_if"] = WhatIf(options.what_if, predict(model, machine, **plan), forecast)
     if options.sensitivities:
         asked["sensitivities"] = sensitivities(model, machine, **plan)
+    if options.tune:
+        asked["tuned"] = tune_buckets(model, machine, knobs=options.tune, **plan)
     return asked
 
 

@@ -9,14 +9,19 @@ from plancast.errors import InputError
 from plancast.frameworks import table
 from plancast.frameworks.contents import Contents
 from plancast.frameworks.known import Known, data_parallel, preset
-from plancast.frameworks.plan import Plan, short_form
+from plancast.frameworks.plan import Plan, short_form, size_of
 
 NAME = "fsdp"
 # torch.distributed.fsdp.ShardingStrategy; accelerate numbers them from 1.
 _STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2")
 _PREFETCH = {"1": "BACKWARD_PRE", "2": "BACKWARD_POST"}
 _COMMAND = re.compile(r"^# *(?:accelerate launch|torchrun)\b(.*)$", re.MULTILINE)
-_SAID_IN_COMMAND = ("per_device_train_batch_size", "gradient_accumulation_steps")
+_SAID_IN_COMMAND = (
+    "per_device_train_batch_size",
+    "gradient_accumulation_steps",
+    "ddp_bucket_cap_mb",
+)
+_MIB = 1 << 20
 _FULL_ATTENTION = ("eager",)
 _WHOLE = ("fsdp",)
 
@@ -45,6 +50,7 @@ def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
     keys: dict[str, object] = _mesh(facts, strategy, gpus, what, known)
     keys |= {"mb": facts["mb"], "accum": facts["accum"]}
     keys |= _sharding(facts, strategy, what)
+    keys["bucket"] = _bucket(facts, sharded=bool(keys["zero"]))
     if (facts["accum"] or 1) > 1 and facts["sync_each"] != (keys["zero"] == 3):
         # accelerate runs all but the last micro-batch in no_sync, if not told otherwise.
         keys["sync"] = "each" if facts["sync_each"] else "last"
@@ -70,6 +76,16 @@ def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
         notes=tuple(facts.notes),
         unsupported=tuple(facts.unsupported),
     )
+
+
+def _bucket(facts: table.Facts, *, sharded: bool) -> str | None:
+    """DDP's, in whose words a MB is a MiB (torch/nn/parallel/distributed.py)."""
+    if facts["bucket"] is None:
+        return None
+    if sharded:
+        facts.note(f"{facts.key('bucket')}: of DDP, without effect where parameters are sharded.")
+        return None
+    return f"{facts['bucket']}MiB"
 
 
 def _profile(facts: table.Facts, keys: dict[str, object], *, compiled: bool) -> str:
@@ -215,6 +231,7 @@ def write(plan: Plan, known: Known) -> str:
     )
     said, command = _write_mesh(plan, known)
     said |= _write_sharding(plan, said) | _write_types(plan, known)
+    command += _write_bucket(plan, said)
     _check_rest(plan, said)
     recompute = plan.take("recompute")
     if recompute not in (None, "full"):
@@ -304,15 +321,26 @@ def _write_types(plan: Plan, known: Known) -> dict[str, Any]:
     return {"mixed_precision": words[dtype]}
 
 
+def _write_bucket(plan: Plan, said: dict[str, Any]) -> str:
+    """What the command says of DDP's buckets, an argument of the Trainer."""
+    bucket = plan.take("bucket")
+    if bucket is None:
+        return ""
+    if said["kind"] == "FSDP":
+        plan.refuse(f"bucket={bucket}", "a layer is one message.", "the plan without `bucket`")
+    size = size_of(bucket)
+    if size % _MIB:
+        nearest = f"bucket={max(1, round(size / _MIB))}MiB"
+        plan.refuse(f"bucket={bucket}", "it counts in MiB.", nearest)
+    return f" --ddp_bucket_cap_mb {size // _MIB}"
+
+
 def _check_rest(plan: Plan, said: dict[str, Any]) -> None:
     overlap = plan.words("overlap")
     normal = ["grad", "param"] if said["kind"] == "FSDP" else ["grad"]
     if overlap is not None and overlap != normal:
         nearest = f"overlap={'+'.join(normal)}"
         plan.refuse(f"overlap={'+'.join(overlap) or 'none'}", "it always overlaps.", nearest)
-    bucket = plan.take("bucket")
-    if bucket is not None:
-        plan.refuse(f"bucket={bucket}", "a layer is one message.", "the plan without `bucket`")
     plan.only("attn", (), "the model's code chooses (attn_implementation).", "the plan without it")
     order = plan.take("order")
     if order is not None:

@@ -185,9 +185,8 @@ def with_knobs(traffic: GradientTraffic, knobs: dict[str, Any]) -> GradientTraff
                 told[name] = size_of(value, name, 1)
         else:
             told[name] = value
-    # A bucket of one's own is not begun with the scheme's first one where that is larger.
-    bucket = told.get("bucket", traffic.bucket)
-    if "first_bucket" not in told and traffic.first_bucket > bucket:
+    # DDP's first bucket is smaller where nobody says how large buckets are.
+    if "first_bucket" not in told and told.get("bucket", traffic.bucket) != traffic.bucket:
         told["first_bucket"] = 0
     return replace(traffic, **told)
 

@@ -112,7 +112,7 @@ def tune(
         before = best
         for knob in knobs:
             for value in _values(knob, gradient_bytes):
-                one = _with(best, knob, value, default.first_bucket)
+                one = _with(best, knob, value, default)
                 if time(one) < time(best):
                     best = one
         if best == before:
@@ -120,18 +120,29 @@ def tune(
     return Tuning(default, best, tuple(known.items()))
 
 
-def _with(traffic: GradientTraffic, knob: str, value: int, first_bucket: int) -> GradientTraffic:
+def _with(
+    traffic: GradientTraffic, knob: str, value: int, default: GradientTraffic
+) -> GradientTraffic:
     told: dict[str, Any] = {knob: value}
     one = replace(traffic, **told)
-    return replace(one, first_bucket=first_bucket if one.bucket >= first_bucket else 0)
+    return replace(one, first_bucket=default.first_bucket if one.bucket == default.bucket else 0)
+
+
+def ladder(gradient_bytes: int) -> list[int]:
+    """Sizes that are tried, smaller than all gradients together.
+
+    >>> [size >> 20 for size in ladder(30 << 20)][2:]
+    [1, 2, 5, 10, 25]
+    """
+    least = gradient_bytes / _MOST_PIECES
+    return [round(step * _MIB) for step in _LADDER if least < step * _MIB < gradient_bytes]
 
 
 def _values(knob: str, gradient_bytes: int) -> list[int]:
-    least = gradient_bytes / _MOST_PIECES
-    ladder = [round(step * _MIB) for step in _LADDER if least < step * _MIB < gradient_bytes]
+    sizes = ladder(gradient_bytes)
     if knob == "bucket":
-        return [0, *ladder, gradient_bytes]
+        return [0, *sizes, gradient_bytes]
     if knob == "partition":
-        return [0, *ladder]
+        return [0, *sizes]
     # 0, one to each server, is a default that stays where it is best.
-    return [1, *ladder]
+    return [1, *sizes]

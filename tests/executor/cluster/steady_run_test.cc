@@ -1,5 +1,6 @@
 #include "executor/cluster/steady_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -113,6 +114,82 @@ TEST(SteadyRun, LeavingOutIsAsRunningAll) {
     for (const LoopWait& wait : a.Waits()) waits += wait.seconds;
     for (const LoopWait& wait : b.Waits()) expected += wait.seconds;
     EXPECT_NEAR(waits, expected, 1e-5 * (1 + expected)) << "round " << round;
+  }
+}
+
+// Loops on many links, each event by event in a fluid that knows all of them.
+std::vector<int64_t> IterationsOnAllLinks(const std::vector<Loop>& loops,
+                                          const std::vector<int64_t>& capacities,
+                                          LinkSharing sharing, int64_t until) {
+  Fluid fluid(sharing);
+  for (const int64_t capacity : capacities) fluid.AddResource(capacity);
+  std::vector<int64_t> iterations(loops.size(), 0), computes(loops.size());
+  std::vector<int32_t> transfers(loops.size(), -1);
+  for (size_t m = 0; m < loops.size(); ++m) {
+    ActivityKinds::Kind kind;
+    kind.weight = loops[m].weight;
+    kind.priority = loops[m].priority;
+    kind.cap_level = kind.alone_level = loops[m].alone_level;
+    fluid.AddKind(kind, loops[m].uses);
+    computes[m] = loops[m].phases[0].compute_ps;
+  }
+  while (true) {
+    int64_t next = fluid.NextCompletion();
+    for (const int64_t end : computes) next = std::min(next, end);
+    if (next > until) return iterations;
+    const absl::Span<const int32_t> span = fluid.AdvanceTo(next);
+    const std::vector<int32_t> ended(span.begin(), span.end());
+    for (size_t m = 0; m < loops.size(); ++m) {
+      if (computes[m] == next) {
+        computes[m] = Fluid::kNever;
+        Fluid::Progress progress;
+        progress.left = loops[m].phases[1].work;
+        progress.since = next;
+        transfers[m] = fluid.Put(static_cast<int32_t>(m), progress);
+      } else if (std::count(ended.begin(), ended.end(), transfers[m]) > 0) {
+        transfers[m] = -1;
+        ++iterations[m];
+        computes[m] = next + loops[m].phases[0].compute_ps;
+      }
+    }
+  }
+}
+
+// Links that are never full before others are left out, and nothing changes.
+TEST(SteadyRun, LinksThatNeverBindMakeNoDifference) {
+  std::mt19937 random(20261128);
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
+  for (int round = 0; round < 60; ++round) {
+    const LinkSharing sharing = round % 2 == 0 ? LinkSharing::kMaxMin : LinkSharing::kPriority;
+    std::vector<int64_t> capacities;
+    for (int l = 0; l < 8; ++l) capacities.push_back(1'000'000'000 * (1 + below(3)));
+    std::vector<Loop> loops;
+    const int64_t count = 3 + below(5);
+    for (int64_t m = 0; m < count; ++m) {
+      Loop loop;
+      for (int32_t l = 0; l < 8; ++l) {
+        if (below(2) == 0) loop.uses.push_back({l, kByte * (1 + below(2))});
+      }
+      loop.weight = 1 + below(2);
+      loop.priority = static_cast<int32_t>(below(3));
+      loop.alone_level = AloneLevel(loop.uses, capacities, loop.weight, int64_t{1} << 32);
+      loop.phases.push_back({kSecond / 100 * (1 + below(200)), 0});
+      loop.phases.push_back({0, int128{kSecond / 100 * (1 + below(200))} * loop.AloneQ16()});
+      loops.push_back(std::move(loop));
+    }
+    std::vector<LoopSet::Member> members;
+    for (const Loop& loop : loops) {
+      members.push_back({&loop, LoopState::Fresh(loop), LoopSet::kNever});
+    }
+    LoopSet::Options options;
+    options.sharing = sharing;
+    LoopSet set(std::move(members), capacities, 0, options);
+    const int64_t until = 200 * kSecond;
+    while (set.NextEvent() <= until) set.AdvanceTo(set.NextEvent());
+    const std::vector<int64_t> wanted = IterationsOnAllLinks(loops, capacities, sharing, until);
+    for (int64_t m = 0; m < count; ++m) {
+      EXPECT_EQ(set.IterationsOf(static_cast<int>(m)), wanted[m]) << "round " << round;
+    }
   }
 }
 

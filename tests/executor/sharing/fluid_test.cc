@@ -1,5 +1,9 @@
 #include "executor/sharing/fluid.h"
 
+#include <cstdint>
+#include <random>
+#include <vector>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -246,6 +250,40 @@ TEST(FluidTest, WhatIsTakenGoesOnWhereItIsPut) {
   EXPECT_EQ(from.num_active(), 0);
   EXPECT_EQ(to.RateQ16(there), int64_t{50} << 16);
   EXPECT_EQ(to.NextCompletion(), 3 * kSecond);
+}
+
+// Few levels are scanned and many are heaps: where a solution of everything has many, those of its
+// parts, which are few, are compared with it.
+TEST(FluidTest, PartsAreSolvedAsAllIs) {
+  const bool before = Fluid::ChecksSolutions();
+  Fluid::CheckSolutions(true);
+  for (const LinkSharing sharing : {LinkSharing::kMaxMin, LinkSharing::kPriority}) {
+    std::mt19937 random(20261128);
+    const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
+    Fluid fluid(sharing);
+    std::vector<int32_t> kinds;
+    for (int part = 0; part < 30; ++part) {
+      int32_t links[4];
+      for (int32_t& link : links) link = fluid.AddResource(100 + below(400));
+      for (int k = 0; k < 6; ++k) {
+        std::vector<Fluid::Use> uses;
+        for (const int32_t link : links) {
+          if (below(2) == 0) uses.push_back({link, kOne * (1 + below(3))});
+        }
+        kinds.push_back(
+            fluid.AddKind(50 + below(300), 1 + below(3), uses, static_cast<int32_t>(below(3))));
+      }
+    }
+    for (const int32_t kind : kinds) fluid.Start(kind, 1 + below(1000));
+    for (int i = 0; i < 2000; ++i) {
+      const size_t ended = fluid.AdvanceTo(fluid.NextCompletion()).size();
+      for (size_t n = 0; n < ended; ++n) {
+        fluid.Start(kinds[below(static_cast<int64_t>(kinds.size()))], 1 + below(1000));
+      }
+    }
+    EXPECT_EQ(fluid.num_active(), static_cast<int>(kinds.size()));
+  }
+  Fluid::CheckSolutions(before);
 }
 
 }  // namespace

@@ -227,6 +227,7 @@ class Drawing {
     DrawRecompute(form);
     if (dice_.Maybe(3)) form.overlap = dice_.Of<Texts>({{"grad"}, {"grad", "param"}, {"tp"}});
     if (dice_.Maybe(2)) form.bucket_bytes = dice_.Of<int64_t>({1, 5'000, 1 << 24});
+    if (form.bucket_bytes == 5'000) profile().data_parallel.first_bucket_bytes = 1'000;
     if (dice_.Maybe(5)) {
       form.offload = dice_.Of<Texts>({{"optimizer"}, {"activations"}, {"optimizer", "param"}});
       if (form.offload[0] == "activations" && dice_.Maybe(2)) form.offload_layers = 1;

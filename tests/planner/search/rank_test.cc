@@ -199,9 +199,13 @@ TEST_F(RankTest, WhatIsFoundWhenItIsStoppedStays) {
   ASSERT_OK_AND_ASSIGN(const RankResult some, Run("mb=*", options, "dgx-a100-80g:2"));
   EXPECT_TRUE(some.stopped);
   ASSERT_FALSE(some.plans.empty());
+  options.top_if_stopped = 1;
+  ASSERT_OK_AND_ASSIGN(const RankResult shown, Run("mb=*", options, "dgx-a100-80g:2"));
+  EXPECT_EQ(shown.plans.size(), 1u);
   options.progress = nullptr;
   ASSERT_OK_AND_ASSIGN(const RankResult all, Run("mb=*", options, "dgx-a100-80g:2"));
   EXPECT_FALSE(all.stopped);
+  EXPECT_EQ(all.plans.size(), 3u);
   EXPECT_LE(all.plans[0].iteration_time_s, some.plans[0].iteration_time_s);
   EXPECT_LE(some.bound, all.plans[0].iteration_time_s);
   EXPECT_EQ(some.evaluated + some.bounded + some.open, all.evaluated + all.bounded);

@@ -72,6 +72,32 @@ def test_without_sharding_it_is_ddp():
     assert (launch.strategy.short_form, launch.profile) == ("dp=8", "ddp")
 
 
+def test_buckets_of_ddp_are_an_argument_of_the_trainer():
+    text = "# accelerate launch t.py --ddp_bucket_cap_mb 50\ndistributed_type: MULTI_GPU\n"
+    assert read(text).strategy.short_form == "bucket=50MiB"
+    written = pc.Strategy.parse("dp=8,mb=2,bucket=100MiB").launch_config("fsdp")
+    assert "--per_device_train_batch_size 2 --ddp_bucket_cap_mb 100\n" in written
+    assert "ddp" not in str(yaml.safe_load(written))  # accelerate's file has no such key
+    assert read(written).strategy.short_form == "dp=8,mb=2,bucket=100MiB"
+    trainer = {"fsdp": "full_shard", "ddp_bucket_cap_mb": 50}
+    launch = read(trainer)
+    assert launch.strategy.short_form == "zero=3"
+    assert any("`ddp_bucket_cap_mb`: of DDP, without effect" in note for note in launch.notes)
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ("dp=8,mb=1,bucket=25MB", "it counts in MiB. Nearest: bucket=24MiB"),
+        ("dp=8,mb=1,bucket=50MiB,first_bucket=1MiB", "without `first_bucket`"),
+        ("dp=8,mb=1,zero=3,bucket=25MiB", "without `bucket`"),
+    ],
+)
+def test_buckets_that_it_cannot_say_are_refused(plan, words):
+    with pytest.raises(pc.InputError, match=words):
+        pc.Strategy.parse(plan).launch_config("fsdp")
+
+
 def test_accelerate_takes_what_is_written():
     text = pc.Strategy.parse("dp=8,zero=3,mb=2,accum=4,recompute=full").launch_config("fsdp")
     command, _, document = text.partition("\n")

@@ -57,7 +57,7 @@ def test_data_inside_are_the_forecast(path, forecast):
 
 def test_a_forecast_with_too_many_tasks_says_so(forecast, monkeypatch):
     monkeypatch.setattr("plancast.report.page.slices.MOST_TASKS", 10)
-    assert "`--trace FILE`" in forecast_page(forecast).render()
+    assert "<code>--trace FILE</code>" in forecast_page(forecast).render()
 
 
 def test_the_library_is_named_where_it_is_missing(monkeypatch):

@@ -191,3 +191,15 @@ def test_a_full_disk_ends_the_search_and_what_was_committed_stays(tmp_path, smal
     again = run("--resume")
     assert again.returncode == 0, again.stderr
     assert set(kept) <= set(rows(path))
+
+
+def test_forecasts_and_rankings_do_without_sqlite():
+    """A wheel runs where the host's library is missing (tools/check_wheel.sh)."""
+    program = (
+        "import sys; sys.modules['_sqlite3'] = None\n"
+        "import plancast as pc\n"
+        "nouns = pc.Model.preset('gpt2'), pc.Machine.preset('dgx-h100')\n"
+        "pc.predict(*nouns, 'mb=1')\n"
+        "pc.rank(*nouns, batch=8, top=1, space='tp=1,pp=1,mb=1,recompute=none')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -87,14 +87,15 @@ def _cards(outcome: ClusterOutcome, ran: Sequence[JobOutcome]) -> list[Card]:
     slowed = sum(job.slowdown > 1.001 for job in ran)
     cards = [
         Card("GPUs compute", percent(outcome.busy_share), "of the time"),
-        Card("of that of jobs", percent(outcome.busy_share_of_jobs)),
+        Card("GPUs of jobs compute", percent(outcome.busy_share_of_jobs), "of the jobs' time"),
         Card("slowed by others", f"{slowed:,}", f"of {len(outcome.jobs):,} jobs"),
         Card("worst slowdown", f"{worst:.3f}"),
     ]
     if outcome.mean_completion is not None:
         cards.append(Card("arrival to end", duration(outcome.mean_completion), "on average"))
     if not outcome.steady:
-        cards.append(Card("last end", duration(outcome.end)))
+        end, _, days = duration(outcome.end).partition(" (")
+        cards.append(Card("last end", end, days.rstrip(")")))
     return cards
 
 

@@ -9,6 +9,7 @@ import importlib.util
 import io
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -49,7 +50,24 @@ def breakable(text: str) -> str:
         html(word).replace(",", ",<wbr>") if len(word) > _LONG else html(word)
         for word in text.split(" ")
     ]
-    return " ".join(words)
+    return _coded(" ".join(words))
+
+
+# A word that is to be typed, or is a name, in text for a terminal.
+_TYPED = re.compile(r"`([^`]+)`")
+
+
+def _coded(markup: str) -> str:
+    return _TYPED.sub(r"<code>\1</code>", markup)
+
+
+def spoken(text: str) -> str:
+    """Markup of a sentence, in which what is to be typed stands between backticks.
+
+    >>> spoken("`-s` is a < b")
+    '<code>-s</code> is a &lt; b'
+    """
+    return _coded(html(text))
 
 
 @dataclass(frozen=True)
@@ -90,7 +108,7 @@ class Words:
 
     def html(self, page: Page) -> str:
         """Its markup."""
-        return f'<p class="{self.kind}">{html(self.text)}</p>'
+        return f'<p class="{self.kind}">{spoken(self.text)}</p>'
 
 
 @dataclass(frozen=True)
@@ -119,7 +137,7 @@ class Chart:
                 f'<label class="menu">{html(self.menu)} <select data-chart="{key}">{options}'
                 "</select></label>"
             )
-        note = f'<p class="note">{html(self.note)}</p>' if self.note else ""
+        note = f'<p class="note">{spoken(self.note)}</p>' if self.note else ""
         return (
             f"<figure><figcaption>{html(self.title)}{menu}</figcaption>{note}"
             f'<div class="chart" id="{key}" style="height:{height}px" role="img" '
@@ -200,7 +218,7 @@ class Page:
         body = [self._head()]
         if self.cards:
             body.append(f'<div class="cards">{"".join(c.html() for c in self.cards)}</div>')
-        body += [f'<p class="warning">{html(text)}</p>' for text in self.warnings]
+        body += [f'<p class="warning">{spoken(text)}</p>' for text in self.warnings]
         for section in self.sections:
             key = section.key or section.title.lower().replace(" ", "-")
             inner = "\n".join(part.html(self) for part in section.parts)
@@ -208,7 +226,7 @@ class Page:
                 f'<section id="{html(key)}"><h2>{html(section.title)}</h2>\n{inner}</section>'
             )
         if self.notes:
-            items = "".join(f"<li>{html(text)}</li>" for text in self.notes)
+            items = "".join(f"<li>{spoken(text)}</li>" for text in self.notes)
             body.append(f'<section id="notes"><h2>Notes</h2><ul>{items}</ul></section>')
         body.append(self._foot())
         data = {"charts": self.charts, "files": self.files, **self.data}
