@@ -320,7 +320,7 @@ def test_what_is_simpler():
         (HOST, "tp=8,sp,zero=1,mb=1", "megatron-core", "high"),
         (HOST, "tp=8,sp,zero=1,mb=1", "deepspeed", "fair"),
         ("dgx-a100-80g:1", "tp=8,sp,zero=1,mb=1", "megatron-core", "fair"),
-        ("mi300x-oam:1", "tp=8,sp,zero=1,mb=1", "megatron-core", "low"),
+        ("mi250-gcd:1", "tp=8,sp,zero=1,mb=1", "megatron-core", "low"),
     ],
 )
 def test_grades(machine, plan, profile, grade):
