@@ -16,7 +16,8 @@ from plancast.communication.nccl import Topology
 MACHINE = pc.Machine.preset("dgx-a100-80g", hosts=1)
 # Made by plancast alone, without arguments, or of anything.
 RESULTS = {
-    "AlgorithmRun", "Buckets", "CollectiveRow", "CollectiveTable", "Distribution", "ExecutionGraph", "Fit",
+    "AlgorithmRun", "Buckets", "CollectiveRow", "CollectiveTable", "Distribution",
+    "ExecutionGraph", "Fit",
     "Choice", "ClusterChange", "ClusterOutcome", "FoundSchedule", "InputError",
     "ExplainedDifference", "Explanation",
     "JobForecast", "LaunchConfig", "ParetoFront", "Plan", "Sensitivities", "SynthesizedAlgorithm",
