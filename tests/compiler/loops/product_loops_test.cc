@@ -115,7 +115,9 @@ TEST(ProductLoopsTest, AStepWaitsForItsPartAndAMessageForTheOneBefore) {
   ASSERT_THAT(products, SizeIs(4));
   for (int i = 1; i < 4; ++i) {
     EXPECT_THAT(DepsOf(block, products[i]), Contains(messages[i - 1]));
-    if (i > 1) EXPECT_THAT(DepsOf(block, messages[i - 1]), ElementsAre(messages[i - 2]));
+    if (i > 1) {
+      EXPECT_THAT(DepsOf(block, messages[i - 1]), ElementsAre(messages[i - 2]));
+    }
   }
   // Its own rows are there.
   for (const int message : messages) {
