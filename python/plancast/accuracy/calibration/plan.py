@@ -168,7 +168,8 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
                 floor = chosen["time_us"][forward].min()
                 chosen = chosen[~forward | (chosen["time_us"] > 2 * floor)]
             gpu = gpus[name]
-            file = FILES.get(chosen["source"][0], "gemm.csv").replace("gemm", "attention")
+            source = str(chosen["source"][0]) if "source" in chosen.columns else ""
+            file = FILES.get(source, "gemm.csv").replace("gemm", "attention")
             data = f"{file} ({', '.join(choice)})"
             result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data, kernel))
             break
