@@ -14,7 +14,7 @@ from pathlib import Path
 from plancast import files
 from plancast.errors import InputError
 
-from .calibration import attention, convolution, gemm
+from .calibration import attention, convolution, gemm, plan
 from .calibration.rows import Rows, read_gpus, read_rows
 from .calibration.tables import Fitting, Measured, file_texts, fit_tables
 
@@ -41,14 +41,11 @@ def read_measured(kernels: Path) -> Measured:
     )
 
 
-# Files of further GPUs beside `gemm.csv` and `attention.csv`, in their columns; each may be absent.
-_MORE = {"gemm": ("aiter", "llmservingsim"), "attention": ("llmservingsim",)}
-
-
 def _with_more(kernels: Path, family: str, columns: tuple[str, ...]) -> Rows:
-    rows = read_rows(kernels / f"{family}.csv", columns)
-    for source in _MORE[family]:
-        path = kernels / f"{family}_{source}.csv"
+    """The rows of a family, with those of sources that have files of their own and are there."""
+    rows = read_rows(kernels / plan.file_of(family), columns)
+    for source in plan.OWN_FILES[family]:
+        path = kernels / plan.file_of(family, source)
         if files.is_there(path):
             rows = rows.followed_by(read_rows(path, columns))
     return rows

@@ -350,7 +350,7 @@ def load_plan(options: argparse.Namespace) -> tuple[Model, Machine, Strategy]:
         from plancast.frameworks.megatron_model import multi_token
 
         ahead = multi_token(launch.model)
-        if options.mtp is None and ahead != multi_token(model) and ahead:
+        if ahead and options.mtp is None and ahead != multi_token(model):
             options.mtp = ahead
             model = load_model(options)
     return model, machine, strategy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -212,23 +213,20 @@ def evaluate(
     everything = judged(measured)
     scores = [_score(j, "datasheet", j.kernels.seconds_by({"generic.textproto": DATASHEET}))
               for j in everything]  # fmt: skip
+    fitting = partial(Fitting, "", cross_validate=False, workers=workers, as_measured=True)
     report("fitting without a fifth of the shapes")
-    fitting = Fitting("", cross_validate=False, workers=workers, as_measured=True)
-    tables = fit_tables(without_shapes(measured, seed), fitting)
+    tables = fit_tables(without_shapes(measured, seed), fitting())
     for j in everything:
         part = j.select(held_out(j.keys, seed))
         if len(part.seconds):
             scores.append(_score(part, "shapes", part.kernels.seconds_by(_texts(tables, j))))
-    whole = Fitting("", cross_validate=False, workers=workers, as_measured=True)
+    whole = fitting()
     fit_tables(measured, whole)
     for gpu in sorted({j.kernels.gpu.name for j in everything}):
         report(f"fitting without {gpu}")
         rest = without_gpu(measured, gpu)
         known = {key: message for key, message in whole.gemm_known.items() if key[0] != gpu}
-        fitting = Fitting(
-            "", cross_validate=False, workers=workers, gemm_known=known, as_measured=True
-        )
-        tables = fit_tables(rest, fitting)
+        tables = fit_tables(rest, fitting(gemm_known=known))
         for j in everything:
             if j.kernels.gpu.name == gpu:
                 scores.append(_score(j, "gpu", j.kernels.seconds_by(_texts(tables, j))))

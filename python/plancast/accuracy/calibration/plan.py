@@ -53,8 +53,8 @@ STEADY_DENSITY = 0.78
 # Boards with the chip of a measured one, told by CUDA's compute capability (10.3) or LLVM's name
 # (gfx950).
 SAME_CHIP = {"B300-SXM": ["GB300"], "MI355X": ["MI350X"]}
-# Files of sources that are not in gemm.csv.
-FILES = {"aiter": "gemm_aiter.csv", "llmservingsim": "gemm_llmservingsim.csv"}
+# Sources with files of their own beside `gemm.csv` and `attention.csv`, in their columns.
+OWN_FILES = {"gemm": ("aiter", "llmservingsim"), "attention": ("llmservingsim",)}
 # Sources whose rows in 8 bits begin behind the quantisation of activations.
 QUANTISED_BEFORE = {"aiter"}
 PEAK = {"bf16": "fp16", "nvfp4": "fp4", "fp8": "fp8", "fp8-block": "fp8", "fp32": "fp32"}
@@ -76,6 +76,15 @@ ATTENTION_CHOICES = {
     ("sglang 0.5.14 flashinfer", "vllm 0.24.0 vllm_flash_attn_fa2"): "flash-attention-2",
     ("flash_attn_varlen (FA2)",): "flash-attention-2",
 }
+
+
+def file_of(family: str, source: str = "") -> str:
+    """The file that rows of a family and source are in.
+
+    >>> file_of("gemm", "aiter"), file_of("gemm", "aic")
+    ('gemm_aiter.csv', 'gemm.csv')
+    """
+    return f"{family}_{source}.csv" if source in OWN_FILES[family] else f"{family}.csv"
 
 
 def _gpu_names(rows: Rows) -> list[str]:
@@ -120,7 +129,7 @@ def select_gemm(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
                         dtype,
                         peak,
                         chosen[np.arange(0, len(chosen), every)],
-                        f"{FILES.get(source, 'gemm.csv')} ({source} {row_dtype})",
+                        f"{file_of('gemm', source)} ({source} {row_dtype})",
                     )
                 )
     return result
@@ -169,8 +178,7 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
                 chosen = chosen[~forward | (chosen["time_us"] > 2 * floor)]
             gpu = gpus[name]
             source = str(chosen["source"][0]) if "source" in chosen.columns else ""
-            file = FILES.get(source, "gemm.csv").replace("gemm", "attention")
-            data = f"{file} ({', '.join(choice)})"
+            data = f"{file_of('attention', source)} ({', '.join(choice)})"
             result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data, kernel))
             break
     return result

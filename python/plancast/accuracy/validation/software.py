@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
-from itertools import groupby
 from typing import Any
 
 from plancast import _core
@@ -195,8 +194,7 @@ def layout_of(software: str, layers: int, stages: int) -> str | None:
     counts = [modules + (stage < more) for stage in range(stages)]
     counts[0] -= 1
     counts[-1] -= 2
-    runs = [(count, len([*same])) for count, same in groupby(counts)]
-    return "+".join(f"{count}x{times}" if times > 1 else f"{count}" for count, times in runs)
+    return plan.layout_text(counts)
 
 
 def recipe_layout(software: str, model: str, stages: int) -> list[int] | None:
