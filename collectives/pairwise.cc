@@ -136,10 +136,8 @@ std::optional<Traffic> OverPods(Algorithm algorithm, const GroupShape& shape, Co
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape,
-                                 CollectiveKind kind) {
+std::optional<Traffic> OverSections(Algorithm algorithm, const GroupShape& shape,
+                                    CollectiveKind kind) {
   std::optional<Traffic> traffic = OverPods(algorithm, shape, kind);
   if (!traffic || shape.sections == 1) return traffic;
   // Sections are joined as pods with one uplink each are.
@@ -151,6 +149,15 @@ std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape,
   const std::optional<Traffic> over = OverPods(algorithm, sections, kind);
   traffic->between = over->spine;
   traffic->between_hops = over->spine_hops;
+  return traffic;
+}
+
+}  // namespace
+
+std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape, CollectiveKind kind,
+                                 int copies) {
+  std::optional<Traffic> traffic = OverSections(algorithm, shape, kind);
+  if (traffic && algorithm == Algorithm::kPairwise) SendCopiesOnce(shape, copies, &*traffic);
   return traffic;
 }
 

@@ -151,9 +151,9 @@ class Candidates {
   std::optional<PricedGroup> PriceOf(Algorithm algorithm, Protocol protocol) const {
     PricedGroup group;
     for (const Side& side : sides_) {
-      std::optional<Traffic> traffic = TrafficOf(algorithm, side.shape, kind_);
+      const std::optional<Traffic> traffic =
+          TrafficOf(algorithm, side.shape, kind_, policy_.copies);
       if (!traffic) return std::nullopt;
-      if (algorithm == Algorithm::kPairwise) SendCopiesOnce(side.shape, policy_.copies, &*traffic);
       const auto priced = Price(side.links, side.shape, *traffic, protocol, kind_, bytes_,
                                 policy_.bandwidth_scale, tuners_);
       if (!priced) return std::nullopt;

@@ -51,7 +51,9 @@ std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kin
 // The same by copy engines, which reach the memory of devices of their own node.
 std::optional<Traffic> CopyTraffic(const GroupShape& shape, CollectiveKind kind);
 
-std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape, CollectiveKind kind);
+// With `copies` of each row, pairwise exchanges send them as SendCopiesOnce says.
+std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape, CollectiveKind kind,
+                                 int copies = 1);
 
 }  // namespace plancast
 

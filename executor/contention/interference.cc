@@ -118,9 +118,8 @@ double AtAnInterface(const GroupShape& shape, const CommSpec& comm,
   constexpr double kAny = std::numeric_limits<double>::infinity();
   const auto algorithm = kAlgorithmNames.Find(collective.algorithm);
   if (!algorithm.has_value() || alone <= collective.delay_ps) return kAny;
-  std::optional<Traffic> traffic = TrafficOf(*algorithm, shape, comm.kind);
+  const std::optional<Traffic> traffic = TrafficOf(*algorithm, shape, comm.kind, comm.copies);
   if (!traffic.has_value()) return kAny;
-  if (*algorithm == Algorithm::kPairwise) SendCopiesOnce(shape, comm.copies, &*traffic);
   const double bytes = traffic->nic * static_cast<double>(collective.work_bytes);
   return bytes / ToSeconds(alone - collective.delay_ps);
 }

@@ -42,6 +42,14 @@ int Drawing::AddBranch(BodyWriter& body, absl::string_view module, absl::string_
   return x;
 }
 
+std::vector<int> Drawing::Streams(BodyWriter& body, int64_t ahead) const {
+  std::vector<int> streams = {body.InPort("x", {"batch", "seq", "hidden"})};
+  for (int64_t depth = 1; depth <= ahead; ++depth) {
+    streams.push_back(body.InPort(absl::StrCat("ahead_", depth), {"batch", "seq", "hidden"}));
+  }
+  return streams;
+}
+
 int Drawing::Activation(BodyWriter& body, absl::string_view name, const std::vector<int>& wide,
                         absl::string_view ffn) const {
   const char* rule = "gelu_tanh";

@@ -24,6 +24,8 @@ struct Drawing {
   // and the addition to the stream. Returns the stream.
   int AddBranch(BodyWriter& body, absl::string_view module, absl::string_view linear, bool bias,
                 int x, int branch) const;
+  // The stream of the layers, and those of `ahead` modules of multi-token prediction, as in-ports.
+  std::vector<int> Streams(BodyWriter& body, int64_t ahead) const;
   // The activation between the linears of a feed-forward layer of width `ffn`.
   int Activation(BodyWriter& body, absl::string_view name, const std::vector<int>& wide,
                  absl::string_view ffn) const;

@@ -1,5 +1,6 @@
 #include "graph/transformer/embedding_and_head.h"
 
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -51,14 +52,10 @@ void DrawSentenceHead(BodyWriter& body, int x) {
 Body DrawHead(const Drawing& drawing) {
   const TransformerConfig& config = drawing.config;
   BodyWriter body("head", drawing.dims);
-  const int stream = body.InPort("x", {"batch", "seq", "hidden"});
-  std::vector<int> ahead;  // what modules of multi-token prediction hand over
-  for (int64_t depth = 1; depth <= config.mtp_layers; ++depth) {
-    ahead.push_back(body.InPort(absl::StrCat("ahead_", depth), {"batch", "seq", "hidden"}));
-  }
+  const std::vector<int> streams = drawing.Streams(body, config.mtp_layers);
   const absl::string_view where = config.predictions > 0 ? "predictions" : "seq";
   const int labels = body.Input("labels", DType::kInt64, {"batch", where});
-  int x = config.post_norm ? stream : drawing.Norm(body, "norm", stream);
+  int x = config.post_norm ? streams[0] : drawing.Norm(body, "norm", streams[0]);
   const int normalised = x;
   if (config.predictions > 0) {
     const int at = body.Input("predicted", DType::kInt64, {"batch", where});
@@ -72,15 +69,20 @@ Body DrawHead(const Drawing& drawing) {
     x = drawing.Norm(body, "transform_norm", x, {{"s", where}, {"h", features}});
   }
   const absl::string_view rule = config.head_bias ? "linear_bias" : "linear";
-  x = body.Op1("logits", rule, {x}, {{"s", where}, {"n", "vocab"}, {"k", features}});
-  if (config.head_softcap) x = body.Op1("softcap", "softcap", {x}, {{"s", where}, {"f", "vocab"}});
-  body.OutPort(body.Op1("loss", "cross_entropy", {x, labels}, {{"s", where}}));
-  for (size_t i = 0; i < ahead.size(); ++i) {
-    const auto name = [&](absl::string_view op) { return absl::StrCat("mtp_", i + 1, "_", op); };
-    x = body.Op1(name("logits"), rule, {ahead[i]}, {{"n", "vocab"}}, "logits");
-    if (config.head_softcap) x = body.Op1(name("softcap"), "softcap", {x}, {{"f", "vocab"}});
-    const int later = body.Input(name("labels"), DType::kInt64, {"batch", "seq"});
-    body.OutPort(body.Op1(name("loss"), "cross_entropy", {x, later}));
+  const auto predict = [&](const std::string& prefix, int y, int of, absl::string_view in,
+                           absl::string_view weights_of) {
+    y = body.Op1(prefix + "logits", rule, {y}, {{"s", where}, {"n", "vocab"}, {"k", in}},
+                 weights_of);
+    if (config.head_softcap) {
+      y = body.Op1(prefix + "softcap", "softcap", {y}, {{"s", where}, {"f", "vocab"}});
+    }
+    body.OutPort(body.Op1(prefix + "loss", "cross_entropy", {y, of}, {{"s", where}}));
+  };
+  predict("", x, labels, features, "");
+  for (size_t ahead = 1; ahead < streams.size(); ++ahead) {
+    const std::string prefix = absl::StrCat("mtp_", ahead, "_");
+    const int later = body.Input(prefix + "labels", DType::kInt64, {"batch", "seq"});
+    predict(prefix, streams[ahead], later, "hidden", "logits");
   }
   if (config.sentence_head) DrawSentenceHead(body, normalised);
   return body.Take();

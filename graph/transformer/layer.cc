@@ -25,7 +25,7 @@ Body DrawLayer(const Drawing& drawing, LayerKind kind) {
 
 int DrawLayerOps(const Drawing& drawing, LayerKind kind, BodyWriter& body, int x) {
   const TransformerConfig& config = drawing.config;
-  const auto feed_forward = [&](BodyWriter& body, int in) {
+  const auto feed_forward = [&](int in) {
     return kind.routed ? DrawExperts(drawing, body, in)
                        : DrawFeedForward(drawing, body, "mlp", "ffn", in);
   };
@@ -33,7 +33,7 @@ int DrawLayerOps(const Drawing& drawing, LayerKind kind, BodyWriter& body, int x
   const bool fc2_bias = config.mlp_bias && !kind.routed;
   if (config.parallel_residual) {
     const int attention = DrawAttention(drawing, kind, body, drawing.Norm(body, "attn.norm", x));
-    const int mlp = feed_forward(body, drawing.Norm(body, "mlp.norm", x));
+    const int mlp = feed_forward(drawing.Norm(body, "mlp.norm", x));
     // Joined first, so that both branches share one reduction over tp.
     body.Fusion("bias_dropout_add");
     int branch = body.Op1("mlp.join", "residual_add", {attention, mlp});
@@ -45,7 +45,7 @@ int DrawLayerOps(const Drawing& drawing, LayerKind kind, BodyWriter& body, int x
       DrawAttention(drawing, kind, body, pre_norm ? drawing.Norm(body, "attn.norm", x) : x);
   x = drawing.AddBranch(body, "attn", "proj", config.out_bias, x, attention);
   if (!pre_norm) x = drawing.Norm(body, "attn.norm", x);
-  const int mlp = feed_forward(body, pre_norm ? drawing.Norm(body, "mlp.norm", x) : x);
+  const int mlp = feed_forward(pre_norm ? drawing.Norm(body, "mlp.norm", x) : x);
   x = drawing.AddBranch(body, "mlp", "fc2", fc2_bias, x, mlp);
   return pre_norm ? x : drawing.Norm(body, "mlp.norm", x);
 }

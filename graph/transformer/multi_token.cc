@@ -10,10 +10,7 @@ namespace plancast {
 
 Body DrawMultiToken(const Drawing& drawing, LayerKind kind, int64_t depth) {
   BodyWriter body(absl::StrCat("mtp_", depth), drawing.dims);
-  std::vector<int> streams = {body.InPort("x", {"batch", "seq", "hidden"})};
-  for (int64_t before = 1; before < depth; ++before) {
-    streams.push_back(body.InPort(absl::StrCat("ahead_", before), {"batch", "seq", "hidden"}));
-  }
+  const std::vector<int> streams = drawing.Streams(body, depth - 1);
   const int next = drawing.Norm(body, "enorm", DrawEmbeddingOps(drawing, body));
   const int so_far = drawing.Norm(body, "hnorm", streams.back());
   const int joined = body.Op1("eh_join", "concat_last2(rank=2)", {next, so_far},
