@@ -60,11 +60,10 @@ std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind k
   return traffic;
 }
 
-void SendCopiesOnce(const GroupShape& shape, int copies, Traffic* pairwise) {
-  if (copies <= 1) return;
-  const auto share = [copies](int64_t places) {  // of the copies that go
-    const double d = static_cast<double>(places);
-    return d * (1 - std::pow(1 - 1 / d, copies)) / copies;
+void SendCopiesOnce(const GroupShape& shape, const RowCopies& copies, Traffic* pairwise) {
+  if (copies.each <= 1) return;
+  const auto share = [&copies](int64_t places) {  // of the copies that go
+    return copies.Reached(static_cast<double>(places)) / copies.each;
   };
   pairwise->nic *= share(shape.nodes);
   pairwise->spine *= share(shape.nodes);
@@ -155,7 +154,7 @@ std::optional<Traffic> OverSections(Algorithm algorithm, const GroupShape& shape
 }  // namespace
 
 std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape, CollectiveKind kind,
-                                 int copies) {
+                                 const RowCopies& copies) {
   std::optional<Traffic> traffic = OverSections(algorithm, shape, kind);
   if (traffic && algorithm == Algorithm::kPairwise) SendCopiesOnce(shape, copies, &*traffic);
   return traffic;

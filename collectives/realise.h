@@ -11,6 +11,7 @@
 #include "cost_models/kernel_cost.h"
 #include "graph/collective_kind.h"
 #include "graph/fused_work.h"
+#include "graph/row_copies.h"
 
 namespace plancast {
 
@@ -42,7 +43,7 @@ struct CollectivePolicy {
   std::string protocol;          // empty: chosen by size
   double bandwidth_scale = 1.0;  // inside hosts and domains: a software profile's factor
   bool nominal = false;          // links as their data sheets have them, not as measured
-  int copies = 1;                // of an all-to-all: CommSpec::copies
+  RowCopies copies = {};         // of an all-to-all: CommSpec::copies
   FusedWork fused = {};          // in its kernel
 };
 

@@ -6,6 +6,7 @@
 #include "collectives/group_shape.h"
 #include "collectives/protocol_cost.h"
 #include "graph/collective_kind.h"
+#include "graph/row_copies.h"
 
 namespace plancast {
 
@@ -42,10 +43,10 @@ std::optional<Traffic> NvlsTraffic(const GroupShape& shape, CollectiveKind kind)
 std::optional<Traffic> NvlsTreeTraffic(const GroupShape& shape, CollectiveKind kind);
 // Every member sends to every other (all_to_all), or one to all or all to one (scatter, gather).
 std::optional<Traffic> PairwiseTraffic(const GroupShape& shape, CollectiveKind kind);
-// Of `copies` of each row, for members drawn evenly, one goes to each node that wants
-// any, and there one to each member (DeepEP, HybridEP): of d nodes or members as many
-// get one as are hit, d (1 - (1 - 1/d)^copies).
-void SendCopiesOnce(const GroupShape& shape, int copies, Traffic* pairwise);
+// Of the copies of each row one goes to each node that wants any, and there one to each member
+// (DeepEP, HybridEP): of d nodes or members as many get one as are hit, d (1 - (1 - 1/d)^copies),
+// fewer where rows go to some groups of members (RowCopies).
+void SendCopiesOnce(const GroupShape& shape, const RowCopies& copies, Traffic* pairwise);
 // Every member sends to the next one (permute), or one to the other (send_recv).
 std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kind);
 // The same by copy engines, which reach the memory of devices of their own node.
@@ -53,7 +54,7 @@ std::optional<Traffic> CopyTraffic(const GroupShape& shape, CollectiveKind kind)
 
 // With `copies` of each row, pairwise exchanges send them as SendCopiesOnce says.
 std::optional<Traffic> TrafficOf(Algorithm algorithm, const GroupShape& shape, CollectiveKind kind,
-                                 int copies = 1);
+                                 const RowCopies& copies = {});
 
 }  // namespace plancast
 

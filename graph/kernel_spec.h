@@ -38,6 +38,7 @@ struct KernelSpec {
   // kConvolution: the product above (batch: groups), and
   int64_t window = 1;          // points of a window
   int64_t stride = 1;          // largest step from one window to the next
+  int64_t width = 0;           // of the images that result, which tiles cut; 0: not told
   bool channels_last = false;  // as tensor cores read images; else copied on the way in and out
   // kAttention, sizes per device
   int64_t heads = 0, kv_heads = 0, q_len = 0, kv_len = 0, head_dim = 0, head_dim_v = 0;
@@ -65,11 +66,11 @@ struct KernelSpec {
   template <typename H>
   friend H AbslHashValue(H h, const KernelSpec& s) {
     return H::combine(std::move(h), s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass,
-                      s.accumulate_fp32, s.quantized_operand, s.window, s.stride, s.channels_last,
-                      s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal,
-                      s.backward, s.flops, s.read_bytes, s.write_bytes, s.random_numbers,
-                      s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed, s.gathered_over,
-                      s.library);
+                      s.accumulate_fp32, s.quantized_operand, s.window, s.stride, s.width,
+                      s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim,
+                      s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes, s.write_bytes,
+                      s.random_numbers, s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed,
+                      s.gathered_over, s.library);
   }
   std::string DebugString() const;  // `gemm bf16 2048x12288x6144 wgrad`
 };

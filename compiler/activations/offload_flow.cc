@@ -76,10 +76,7 @@ void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
       --left;
     }
     std::vector<KeptTensor>& tensors = tensors_[layer.run->bound_body];
-    if (tensors.empty()) {
-      tensors = KeptTensors(contents_.BodyOf(*layer.run).blocks.forward.block,
-                            in_.profile->tensors.offload_least_bytes);
-    }
+    if (tensors.empty()) tensors = CopiedOf(*layer.run);
     layer.offloaded = !tensors.empty();
   }
   if (*budget >= 0) *budget = left;
@@ -98,10 +95,21 @@ void OffloadFlow::MakeParts(int32_t chunk, int64_t* budget) {
   }
 }
 
+std::vector<KeptCopies> OffloadFlow::SharedOut(const StageRun& run) const {
+  if (in_.homes == nullptr || in_.homes->ActivationsOver(run).empty()) return {};
+  return KeptOver(contents_.BodyOf(run).blocks, in_.homes->ActivationsOver(run));
+}
+
+std::vector<KeptTensor> OffloadFlow::CopiedOf(const StageRun& run) const {
+  const BlockTemplate& forward = contents_.BodyOf(run).blocks.forward;
+  const std::vector<KeptCopies> shared = SharedOut(run);
+  const int64_t least = in_.profile->tensors.offload_least_bytes;
+  if (shared.empty()) return KeptTensors(forward.block, least);
+  return KeptTensors(KeepingParts(forward, shared, *in_.mesh).block, least);
+}
+
 int32_t OffloadFlow::InParts(const StageRun& run, Phase phase, int32_t plain) {
-  if (in_.homes == nullptr || in_.homes->ActivationsOver(run).empty()) return plain;
-  const BodyBlocks& body = contents_.BodyOf(run).blocks;
-  const std::vector<KeptCopies> kept = KeptOver(body, in_.homes->ActivationsOver(run));
+  const std::vector<KeptCopies> kept = SharedOut(run);
   if (kept.empty()) return plain;
   BlockCatalogue& catalogue = writer_.catalogue();
   return catalogue.Number(

@@ -50,6 +50,9 @@ class OffloadFlow {
 
  private:
   const std::vector<KeptTensor>& TensorsOf(int bound_body) const { return tensors_[bound_body]; }
+  // What layers of a run keep and share out over ranks; and what is copied of one: parts of that.
+  std::vector<KeptCopies> SharedOut(const StageRun& run) const;
+  std::vector<KeptTensor> CopiedOf(const StageRun& run) const;
   // The block of number `plain` with parts of what its layers keep, if a home shares that out.
   int32_t InParts(const StageRun& run, Phase phase, int32_t plain);
   // What nodes say of the layers of a run.

@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<double>> PartLoads(const std::string& name, int64_t e
 
 }  // namespace
 
-int CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor) {
+RowCopies CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor) {
   const auto has = [&tensor](int dim) {
     return std::find(tensor.dims.begin(), tensor.dims.end(), dim) != tensor.dims.end();
   };
@@ -86,11 +86,12 @@ int CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor
               copies *= static_cast<double>(graph.dims[op.factor_dims[f]].size);
           }
         }
-        return std::max(1, static_cast<int>(std::lround(copies)));
+        return {std::max(1, static_cast<int>(std::lround(copies))),
+                static_cast<int>(graph.expert_groups), static_cast<int>(graph.groups_per_token)};
       }
     }
   }
-  return 1;
+  return {};
 }
 
 bool RoutedLoad::Holds(const OpNode& op, const FactorSplit& split) const {

@@ -10,6 +10,7 @@
 #include "graph/execution/execution_graph.h"
 #include "graph/layout/layout.h"
 #include "graph/model/model_graph.h"
+#include "graph/row_copies.h"
 #include "strategy/strategy_tree.h"
 
 namespace plancast {
@@ -29,8 +30,8 @@ struct RoutedLoad {
 };
 
 // How many copies of each row of what it was made from a tensor of `body` holds: each
-// token goes to so many slots. 1 where nothing is routed.
-int CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor);
+// token goes to so many slots, of so many groups of experts. 1 where nothing is routed.
+RowCopies CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor);
 
 // By the loads that `tree` says. Errors: a dim that is not there or that nothing is
 // routed over; a number of loads that is not its size; loads that are negative or all

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -31,14 +32,13 @@ const std::vector<Named>& ProductSizes() {
                                                     {"k", &KernelSpec::k}};
   return *sizes;
 }
-const std::vector<Named>& ConvolutionSizes() {
-  static const auto* sizes = [] {
-    auto* all = new std::vector<Named>(ProductSizes());
-    all->push_back({"window", &KernelSpec::window});
-    all->push_back({"stride", &KernelSpec::stride});
-    return all;
-  }();
-  return *sizes;
+// Of images whose width nobody told (records of before 2026-11-28): without it.
+std::vector<Named> ConvolutionSizes(bool with_width) {
+  std::vector<Named> all = ProductSizes();
+  all.push_back({"window", &KernelSpec::window});
+  all.push_back({"stride", &KernelSpec::stride});
+  if (with_width) all.push_back({"width", &KernelSpec::width});
+  return all;
 }
 const std::vector<Named>& AttentionSizes() {
   static const auto* sizes =
@@ -162,7 +162,7 @@ absl::Status ReadConvolution(const KernelKey& key, KernelSpec* kernel) {
   RETURN_IF_ERROR(ReadPass(key, words[0], kernel));
   kernel->channels_last = words[1] == "nhwc";
   int64_t read = 0, write = 0;
-  auto into = Into(kernel, ConvolutionSizes());
+  auto into = Into(kernel, ConvolutionSizes(absl::StrContains(key.shape, " width=")));
   into.emplace_back("read", &read);
   into.emplace_back("write", &write);
   RETURN_IF_ERROR(ReadSizes(key, into));
@@ -228,8 +228,8 @@ KernelKey KeyOf(const KernelSpec& kernel) {
       break;
     case KernelFamily::kConvolution:
       key.shape =
-          absl::StrCat(Sizes(kernel, ConvolutionSizes()), " read=", Whole(kernel.read_bytes),
-                       " write=", Whole(kernel.write_bytes));
+          absl::StrCat(Sizes(kernel, ConvolutionSizes(kernel.width > 0)),
+                       " read=", Whole(kernel.read_bytes), " write=", Whole(kernel.write_bytes));
       key.layout = absl::StrCat(pass, kernel.channels_last ? " nhwc" : " nchw");
       break;
     case KernelFamily::kAttention: {

@@ -134,6 +134,18 @@ double SourcesApart(const Ratios& ratios) {
 
 }  // namespace
 
+namespace {
+
+// By how much tiles of `tile` x `tile` results pad square images, in octaves: Winograd's algorithm,
+// which is for windows that move by one, computes whole ones.
+double Padding(const KernelSpec& kernel, int64_t tile) {
+  if (kernel.window == 1 || kernel.stride > 1 || kernel.width < 1) return 0;
+  const int64_t padded = (kernel.width + tile - 1) / tile * tile;
+  return 2 * std::log2(static_cast<double>(padded) / static_cast<double>(kernel.width));
+}
+
+}  // namespace
+
 std::vector<double> ShapePoint(const KernelSpec& kernel) {
   std::vector<double> point;
   const auto add = [&](double size) { point.push_back(std::log2(std::max(size, 1.0))); };
@@ -141,6 +153,8 @@ std::vector<double> ShapePoint(const KernelSpec& kernel) {
     case KernelFamily::kConvolution:
       add(static_cast<double>(kernel.window));
       add(static_cast<double>(kernel.stride));
+      add(static_cast<double>(kernel.width));
+      for (int64_t tile : {4, 8}) point.push_back(Padding(kernel, tile));
       [[fallthrough]];
     case KernelFamily::kGemm:
       for (int64_t size : {kernel.batch, kernel.m, kernel.n, kernel.k}) {

@@ -71,7 +71,7 @@ absl::StatusOr<Chosen> Choose(const RealisedCollective& realised, const GroupSha
     request.channels = even ? inner : 1;
     chosen.in_turns = kind == CollectiveKind::kBroadcast;
   } else if (algorithm == "pairwise" || algorithm == "direct") {
-    if (policy.copies > 1) return NoProgram();
+    if (policy.copies.each > 1) return NoProgram();
     request.algorithm = "direct";
   } else {
     if (!even) return NoProgram();

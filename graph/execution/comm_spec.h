@@ -9,6 +9,7 @@
 #include "cluster/device_mesh.h"
 #include "graph/collective_kind.h"
 #include "graph/fused_work.h"
+#include "graph/row_copies.h"
 
 namespace plancast {
 
@@ -21,12 +22,10 @@ struct CommSpec {
   int64_t bytes = 0;      // in the unit of CollectiveKind
   std::vector<int> axes;  // mesh axes, outermost first
   int peer_offset = 0;
-  std::string policy;  // name of an algorithm, or empty
-  // Of an all-to-all: how many copies of each row `bytes` holds, for receivers drawn
-  // evenly, where the software sends one to a node and to a device. 1: all go.
-  int copies = 1;
-  int stage_mesh = -1;  // into ExecutionGraph::stage_meshes, whose axes these are; -1: the plan's
-  int reshard = -1;     // of a kReshard: into ExecutionGraph::reshards
+  std::string policy;     // name of an algorithm, or empty
+  RowCopies copies = {};  // of an all-to-all: those of each row that `bytes` holds
+  int stage_mesh = -1;    // into ExecutionGraph::stage_meshes, whose axes these are; -1: the plan's
+  int reshard = -1;       // of a kReshard: into ExecutionGraph::reshards
   FusedWork fused = {};
 
   friend bool operator==(const CommSpec& a, const CommSpec& b) {

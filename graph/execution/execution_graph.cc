@@ -27,7 +27,10 @@ std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
                                   }));
   if (comm.peer_offset != 0) absl::StrAppend(&text, " offset ", comm.peer_offset);
   if (!comm.policy.empty()) absl::StrAppend(&text, " by ", comm.policy);
-  if (comm.copies != 1) absl::StrAppend(&text, " of ", comm.copies, " copies");
+  if (comm.copies.each != 1) absl::StrAppend(&text, " of ", comm.copies.each, " copies");
+  if (comm.copies.chosen < comm.copies.groups) {
+    absl::StrAppend(&text, " in ", comm.copies.chosen, " of ", comm.copies.groups, " groups");
+  }
   if (!comm.fused.empty()) {
     absl::StrAppend(&text, " computing on ", comm.fused.bytes,
                     comm.fused.of_sum ? " B of sums" : " B", " with ", comm.fused.traffic,

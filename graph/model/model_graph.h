@@ -108,6 +108,8 @@ struct ModelGraph {
   std::vector<TiedParameter> tied;
   // Facts that FLOP formulas and reports need.
   int64_t layers = 0, hidden = 0, heads = 0, head_dim = 0, seq = 0, vocab = 0;
+  // A token chooses its experts among those of `groups_per_token` groups of them.
+  int64_t expert_groups = 1, groups_per_token = 1;
   // Lengths of the documents that sequences are packed from (packed_documents.h); empty: each
   // sequence is one.
   std::vector<int64_t> documents;

@@ -80,6 +80,10 @@ absl::StatusOr<ModelGraph> BuildTransformer(const TransformerConfig& given,
   graph.head_dim = config.head_dim;
   graph.seq = config.seq;
   graph.documents = config.documents;
+  if (config.experts.groups > 0) {
+    graph.expert_groups = config.experts.groups;
+    graph.groups_per_token = config.experts.groups_per_token;
+  }
   graph.vocab = config.vocab;
   RETURN_IF_ERROR(graph.Verify()) << config.name;
   return graph;

@@ -92,6 +92,8 @@ absl::Status CompleteLatent(TransformerConfig* config) {
                            Size{"v_head_dim", latent.value_dim, 1'000'000}}) {
     RETURN_IF_ERROR(CheckSize(size));
   }
+  const int64_t head_dim = latent.own_dim + latent.rotated_dim;
+  RETURN_IF_ERROR(CheckSize({"qk_nope_head_dim + qk_rope_head_dim", head_dim, 1'000'000}));
   if (config->kv_heads != config->heads) {
     return absl::InvalidArgumentError(
         absl::StrCat("latent attention has as many key heads as heads (", config->heads, "), and ",
@@ -108,7 +110,7 @@ absl::Status CompleteLatent(TransformerConfig* config) {
     return absl::InvalidArgumentError(
         "latent attention rotates a part of every head. Say `position: rope`.");
   }
-  config->head_dim = latent.own_dim + latent.rotated_dim;
+  config->head_dim = head_dim;
   return absl::OkStatus();
 }
 
@@ -160,6 +162,21 @@ absl::Status CompleteExperts(TransformerConfig* config) {
   if (experts.capacity_factor < 0.01 || experts.capacity_factor > 1000) {
     return absl::InvalidArgumentError(absl::StrCat("`capacity_factor` is ", experts.capacity_factor,
                                                    "; it must be from 0.01 to 1000."));
+  }
+  if (experts.groups > 0 || experts.groups_per_token > 0) {
+    RETURN_IF_ERROR(CheckSize({"expert_groups", experts.groups, experts.count}));
+    RETURN_IF_ERROR(CheckSize({"groups_per_token", experts.groups_per_token, experts.groups}));
+    if (experts.count % experts.groups != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("the ", experts.count,
+                                                     " experts are not divisible by the ",
+                                                     experts.groups, " `expert_groups`."));
+    }
+    const int64_t open = experts.count / experts.groups * experts.groups_per_token;
+    if (experts.topk > open) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("`topk` is ", experts.topk, ", and `groups_per_token` groups have ", open,
+                       " experts. Give more `groups_per_token`, or fewer `expert_groups`."));
+    }
   }
   if (experts.shared_gate && experts.shared == 0) {
     return absl::InvalidArgumentError(

@@ -40,6 +40,7 @@ struct ExpertsConfig {
   RouterScore score = RouterScore::kSoftmax;
   bool normalized = true;
   bool router_bias = false;
+  int64_t groups = 0, groups_per_token = 0;  // 0: a token chooses among all
   double capacity_factor = 1;
 
   bool present() const { return count > 0; }

@@ -49,6 +49,8 @@ absl::Status ReadExperts(const proto::TransformerConfig& p, ExpertsConfig* exper
   ASSIGN_OR_RETURN(experts->score, Find(kRouterScoreNames, p.router_score(), "router_score"));
   experts->normalized = !p.has_router_normalized() || p.router_normalized();
   experts->router_bias = p.router_bias();
+  experts->groups = p.expert_groups();
+  experts->groups_per_token = p.groups_per_token();
   experts->capacity_factor = p.capacity_factor() == 0 ? 1 : p.capacity_factor();
   return absl::OkStatus();
 }
@@ -65,6 +67,8 @@ void WriteExperts(const ExpertsConfig& experts, proto::TransformerConfig* p) {
   p->set_router_score(std::string(kRouterScoreNames[experts.score]));
   p->set_router_normalized(experts.normalized);
   p->set_router_bias(experts.router_bias);
+  p->set_expert_groups(experts.groups);
+  p->set_groups_per_token(experts.groups_per_token);
   p->set_capacity_factor(experts.capacity_factor);
 }
 

@@ -86,6 +86,7 @@ absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
           "on another stage. Write `on: {", home.axis, ": ", *home.rank, "}` to run the node on ",
           "rank ", *home.rank, " of `", home.axis, "`, or `activations: on(pp=1)` for stage 1."));
     }
+    home.on_host = absl::ConsumeSuffix(&rest, "+host");
     if (absl::ConsumePrefix(&rest, "shard(") && absl::ConsumeSuffix(&rest, ")") && !rest.empty()) {
       ASSIGN_OR_RETURN(home.axis, ParseAxes(text, rest));
       return home;
@@ -93,7 +94,7 @@ absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrCat("`", text,
                      "` is no home of activations; there are `device`, `shard(tp)` for an axis "
-                     "`tp`, `host`, and `on(pp=3)` for stage 3."));
+                     "`tp`, `host`, `shard(tp)+host`, and `on(pp=3)` for stage 3."));
   }
   if (text == "replicate") return home;
   home.on_host = text == "host" || absl::ConsumeSuffix(&rest, "+host");

@@ -39,7 +39,8 @@ struct Home {
 };
 
 // `replicate`, `shard(AXIS)`, `shard(AXIS,AXIS)`, `on(AXIS=RANK)`, `host`, `shard(AXIS)+host`; of
-// activations `device`, `shard(AXIS)`, `shard(AXIS,AXIS)`, `host`, `on(pp=STAGE)`.
+// activations `device`, `shard(AXIS)`, `shard(AXIS,AXIS)`, `host`, `shard(AXIS)+host`,
+// `on(pp=STAGE)`.
 // Errors: other words; kUnimplemented for `on(AXIS=RANK)+host`.
 absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text);
 std::string PrintHome(HomeKind kind, const Home& home);

@@ -139,16 +139,21 @@ TEST(PairwiseTrafficTest, SendsAnEqualPartToEveryMember) {
 TEST(PairwiseTrafficTest, CopiesForOneNodeGoOnce) {
   // Eight copies over 4 nodes of 8: 4 (1 - (3/4)^8) nodes want one.
   Traffic over = *PairwiseTraffic(OverHosts(4, 8), CollectiveKind::kAllToAll);
-  SendCopiesOnce(OverHosts(4, 8), 8, &over);
+  SendCopiesOnce(OverHosts(4, 8), {8}, &over);
   EXPECT_NEAR(over.nic, 24 / 32.0 * 3.599548 / 8, 1e-6);
   EXPECT_NEAR(over.port, 32 * (1 - std::pow(31 / 32.0, 8)) / 8 * 7 / 8, 1e-12);
   // Two copies over two devices: three of four go, for one in four pairs is one device's twice.
   Traffic inside = *PairwiseTraffic(InOneHost(2), CollectiveKind::kAllToAll);
-  SendCopiesOnce(InOneHost(2), 2, &inside);
+  SendCopiesOnce(InOneHost(2), {2}, &inside);
   EXPECT_DOUBLE_EQ(inside.port, 0.5 * 0.75);
   Traffic one = *PairwiseTraffic(InOneHost(2), CollectiveKind::kAllToAll);
-  SendCopiesOnce(InOneHost(2), 1, &one);
+  SendCopiesOnce(InOneHost(2), {1}, &one);
   EXPECT_DOUBLE_EQ(one.port, 0.5);
+  // DeepSeek-V3's eight experts come from four of eight hosts.
+  Traffic groups = *PairwiseTraffic(OverHosts(8, 8), CollectiveKind::kAllToAll);
+  const double all = groups.nic;
+  SendCopiesOnce(OverHosts(8, 8), {8, 8, 4}, &groups);
+  EXPECT_NEAR(groups.nic, all * 4 * (1 - std::pow(3 / 4.0, 8)) / 8, 1e-12);
 }
 
 TEST(DirectTrafficTest, OneMessagePerMember) {

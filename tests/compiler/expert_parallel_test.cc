@@ -66,7 +66,8 @@ TEST(ExpertParallelTest, SoftwareThatSendsATokenOnceSaysHowManyCopiesItWouldBe) 
     int exchanges = 0;
     for (const CommSpec& comm : graph.comms) {
       if (comm.kind != CollectiveKind::kAllToAll) continue;
-      EXPECT_EQ(comm.copies, once ? kSizes.topk : 1);
+      EXPECT_EQ(comm.copies.each, once ? kSizes.topk : 1);
+      EXPECT_EQ(comm.copies.groups, 1);
       ++exchanges;
     }
     EXPECT_GT(exchanges, 0);

@@ -122,3 +122,27 @@ def test_spaces_have_ep(ep: str) -> None:
     ranking = pc.rank(MODEL, MACHINE, space=space, batch=64)
     sizes = {plan.strategy.partition("ep=")[2][:1] or "1" for plan in ranking}
     assert sizes == ({"1", "2", "8"} if ep == ",ep=1|2|8" else {"1", "2", "4", "8"})
+
+
+def test_groups_of_experts_send_a_token_to_fewer_hosts():
+    """DeepSeek-V3's four groups of eight: 3.60 hosts of eight get a token, of all experts 5.25."""
+    fields = {
+        "layers": 2, "hidden": 2048, "heads": 16, "ffn": 1024, "vocab": 4096, "seq": 4096,
+        "mlp": "swiglu", "norm": "rmsnorm", "position": "rope", "experts": 256, "topk": 8,
+        "moe_ffn": 512,
+    }  # fmt: skip
+
+    def exposed(profile, **groups):
+        model = pc.Model.from_config(**fields, **groups)
+        hosts = pc.Machine.preset("dgx-h100", hosts=8)
+        plan = pc.predict(model, hosts, "dp=64,ep=64,mb=1", batch=64, profile=profile)
+        return plan.breakdown()["exposed_ep"]
+
+    grouped = {"expert_groups": 8, "groups_per_token": 4}
+    once = exposed("megatron-core-flex")
+    ratio = exposed("megatron-core-flex", **grouped) / once
+    assert 3.5995 / 5.2513 - 0.01 < ratio < 0.85  # NICs bound it; latency stays
+    all_groups = {"expert_groups": 8, "groups_per_token": 8}
+    assert exposed("megatron-core-flex", **all_groups) == once
+    # Software that sends each copy by itself does not care.
+    assert exposed("megatron-core", **grouped) == exposed("megatron-core")

@@ -440,6 +440,7 @@ class KernelWork {
         kernel.family = KernelFamily::kConvolution;
         kernel.window = product.window;
         kernel.stride = product.stride;
+        kernel.width = product.width;
         kernel.channels_last = Has(kChannelsLast);
       }
       kernel.read_bytes = std::round(base_.read_bytes * c.flops / total_flops);

@@ -33,6 +33,7 @@ void NoteWindow(const Statement& statement, const std::vector<int64_t>& extents,
   for (const Condition& c : statement.where) {
     if (!c.is_map() || c.is_radix() || c.tied() < 0) continue;
     product->window = std::max<int64_t>(product->window, 1);
+    product->width = extents[c.tied()];  // images are rows of columns: the last map's
     for (const AffineTerm& term : c.terms) {
       if (term.factor == c.tied()) {
         product->stride = std::max(product->stride, term.Coefficient(extents));

@@ -14,10 +14,11 @@ namespace plancast {
 struct Product {
   Contraction size;
   int target = -1;
-  std::vector<int> operands;       // tensors
-  std::vector<int> reduced;        // factors
-  int64_t window = 0, stride = 1;  // of a convolution; window 0: none
-  bool grouped = false;            // one product for each of several weights
+  std::vector<int> operands;  // tensors
+  std::vector<int> reduced;   // factors
+  // Of a convolution (window 0: none); `width` is that of the images that result.
+  int64_t window = 0, stride = 1, width = 0;
+  bool grouped = false;  // one product for each of several weights
 };
 
 // The tensor that only adds `target` to others (the parts of an input gradient

@@ -36,8 +36,10 @@ def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
             "taken as every layer."
         )
         if facts["partition_activations"] and facts["tp"] > 1:
+            there = "+host" if facts["cpu_checkpointing"] else ""
             facts.cannot_say(
-                f"{facts.key('partition_activations')}: saved activations are cut over tp."
+                f"{facts.key('partition_activations')}: saved activations are cut over tp. In a "
+                f"tree, `home: {{activations: shard(tp){there}}}` of the layers says so."
             )
     facts.note(
         "pipeline stages, if any, are the code's; the file says none. The profile is of eager "

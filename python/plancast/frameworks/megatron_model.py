@@ -103,6 +103,8 @@ def _experts(facts: Facts) -> dict[str, Any]:
         "shared_experts": shared or None,
         "router_score": facts["router_score"],
         "router_bias": facts["router_bias"] or None,
+        "expert_groups": facts["expert_groups"],
+        "groups_per_token": facts["groups_per_token"],
         "capacity_factor": facts["capacity"],
         **_which_layers(facts),
     }
@@ -219,5 +221,7 @@ def _write_experts(fields: dict[str, Any]) -> dict[str, Any]:
         "moe_freq": freq,
         "router_score": "sigmoid" if fields.get("router_score") == "sigmoid" else None,
         "router_bias": bool(fields.get("router_bias")),
+        "expert_groups": fields.get("expert_groups"),
+        "groups_per_token": fields.get("groups_per_token"),
         "capacity": fields.get("capacity_factor"),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from plancast.records.kernel import Kernel
@@ -44,21 +45,23 @@ def images_of(kernel: Kernel) -> Images | None:
     else:
         positions, outputs, inputs = sizes["m"], sizes["n"], sizes["k"] // points
     for window in _windows(points):
-        for height in _heights(positions):
-            for in_size in _inputs(height, window, sizes["stride"]):
+        for out_size in _sizes(positions, sizes.get("width")):
+            for in_size in _inputs(out_size, window, sizes["stride"]):
                 images = Images(
-                    positions // height**2,
+                    positions // (out_size[0] * out_size[1]),
                     in_size,
                     inputs,
                     outputs,
                     window,
                     sizes["stride"],
-                    (height, height),
+                    out_size,
                 )
                 last = kernel.layout.endswith("nhwc")
                 made = Kernel.convolution(
                     **images._asdict(), which=which, channels_last=last, dtype=kernel.dtype
                 )
+                if "width" not in sizes:
+                    made = replace(made, shape=made.shape.replace(f" width={out_size[1]}", ""))
                 if made == kernel:
                     return images
     return None
@@ -71,13 +74,19 @@ def _windows(points: int) -> Iterator[tuple[int, int]]:
     yield 1, points
 
 
-def _heights(positions: int) -> Iterator[int]:
-    tried = dict.fromkeys((*_HEIGHTS, *range(1, min(_LARGEST, math.isqrt(positions)) + 1)))
-    return (h for h in tried if positions % (h * h) == 0)
+def _sizes(positions: int, width: int | None) -> Iterator[tuple[int, int]]:
+    # Square ones first; of any height where the width is known.
+    heights = dict.fromkeys((width or 1, *_HEIGHTS, *range(1, _LARGEST + 1)))
+    for height in heights:
+        size = height, width or height
+        if size[0] * size[1] <= positions and positions % (size[0] * size[1]) == 0:
+            yield size
 
 
-def _inputs(height: int, window: tuple[int, int], stride: int) -> Iterator[tuple[int, int]]:
+def _inputs(
+    out_size: tuple[int, int], window: tuple[int, int], stride: int
+) -> Iterator[tuple[int, int]]:
     # Padded to keep the size, with images that stride divides or not; or not padded.
     for less in range(stride):
-        yield (height * stride - less,) * 2
-    yield (height - 1) * stride + window[0], (height - 1) * stride + window[1]
+        yield tuple(size * stride - less for size in out_size)
+    yield tuple((size - 1) * stride + points for size, points in zip(out_size, window, strict=True))

@@ -150,7 +150,7 @@ class Kernel:
             ),
         }[which]
         shape = "batch=1 m={} n={} k={}".format(*product)
-        shape += f" window={points} stride={stride} read={read} write={write}"
+        shape += f" window={points} stride={stride} width={out_w} read={read} write={write}"
         return cls("convolution", shape, dtype, f"{which} {'nhwc' if channels_last else 'nchw'}")
 
     @classmethod

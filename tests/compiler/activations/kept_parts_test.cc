@@ -37,15 +37,19 @@ int64_t KeptByALayer(const ExecutionGraph& graph) {
   return 0;
 }
 
-// Bytes of gathers of activations on a device.
-int64_t Gathered(const ExecutionGraph& graph) {
+// Bytes of communications on a device.
+int64_t Sent(const ExecutionGraph& graph, StreamKind stream, CollectiveKind kind) {
   int64_t bytes = 0;
   ForEachTask(graph, 0, [&](const Block& block, int32_t t, int64_t times) {
-    if (block.kind[t] != TaskKind::kComm || block.stream[t] != StreamKind::kModelComm) return;
+    if (block.kind[t] != TaskKind::kComm || block.stream[t] != stream) return;
     const CommSpec& comm = graph.comms[block.spec[t]];
-    if (comm.kind == CollectiveKind::kAllGather) bytes += comm.bytes * times;
+    if (comm.kind == kind) bytes += comm.bytes * times;
   });
   return bytes;
+}
+// Of gathers of activations.
+int64_t Gathered(const ExecutionGraph& graph) {
+  return Sent(graph, StreamKind::kModelComm, CollectiveKind::kAllGather);
 }
 
 // Under full recomputation a layer keeps its input, whole on all ranks of tp: 1/n of it with the
@@ -69,6 +73,24 @@ TEST(KeptPartsTest, ARankKeepsItsPartAndGathersTheRest) {
   }
 }
 
+// DeepSpeed's partition_activations with cpu_checkpointing: the part goes to the host and comes
+// back, and the rest is gathered behind that.
+TEST(KeptPartsTest, PartsGoToTheHost) {
+  for (const int64_t tp : {2, 4}) {
+    PlanUnderTest plain = Small(tp), parts = Small(tp), there = Small(tp);
+    there.profile().tensors.offload_least_bytes = 0;
+    const ExecutionGraph before = Compiled(plain), here = Compiled(Sharing(parts)),
+                         after = Compiled(Sharing(there, "shard(tp)+host"));
+    EXPECT_OK(after.Verify());
+    EXPECT_EQ(Gathered(after), Gathered(here));
+    const int64_t copied = 2 * kLayers * kInput / tp;
+    EXPECT_EQ(Sent(after, StreamKind::kCopyOut, CollectiveKind::kCopyToHost), copied);
+    EXPECT_EQ(Sent(after, StreamKind::kCopyIn, CollectiveKind::kCopyToDevice), copied);
+    EXPECT_EQ(Left(after, after.programs[0], MemoryKind::kActivations), 0);
+    EXPECT_LT(ReferencePeak(after, 0), ReferencePeak(here, 0));
+  }
+}
+
 TEST(KeptPartsTest, WhatTpCutsStaysAsItIs) {
   PlanUnderTest plain = Small(4, Recompute::kNone), plan = Small(4, Recompute::kNone);
   const ExecutionGraph before = Compiled(plain), after = Compiled(Sharing(plan));
@@ -83,7 +105,8 @@ TEST(KeptPartsTest, FoldedEqualsFlatAndPipelinesLeaveNothing) {
     for (const Schedule schedule : {Schedule::k1f1b, Schedule::kGpipe}) {
       PlanUnderTest plan = Small(2, dice.Maybe(2) ? Recompute::kFull : Recompute::kNone);
       plan.Pp(3, schedule).MicroBatches(1, micro_batches).Dp(dice.Of<int64_t>({1, 2}));
-      plan.Home("layers[1:5]", HomeKind::kActivations, "shard(tp)");
+      plan.Home("layers[1:5]", HomeKind::kActivations,
+                dice.Maybe(2) ? "shard(tp)" : "shard(tp)+host");
       if (dice.Maybe(2)) plan.Home("layers[5]", HomeKind::kActivations, "host");
       const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
       ASSERT_OK(graph.status());

@@ -66,7 +66,7 @@ TEST(KernelKeyTest, KeysSurviveTheWayThereAndBack) {
     kernel.batch = size();
     kernel.pass = static_cast<GemmPass>(random() % 3);
     kernel.accumulate_fp32 = kernel.family == KernelFamily::kGemm && random() % 2 == 0;
-    kernel.window = size(), kernel.stride = size();
+    kernel.window = size(), kernel.stride = size(), kernel.width = random() % 2 * size();
     kernel.channels_last = random() % 2 == 0;
     kernel.heads = size(), kernel.q_len = size(), kernel.kv_len = size(), kernel.head_dim = size();
     kernel.causal = random() % 2 == 0, kernel.backward = random() % 2 == 0;

@@ -80,7 +80,7 @@ TEST(RealiseChunksTest, BothFidelitiesAgreeWithoutContention) {
 TEST(RealiseChunksTest, WhatHasNoProgramIsAnsweredByTheClosedForm) {
   const Machine machine = *MachineFromPreset("dgx-h100:2");
   CollectivePolicy policy;
-  policy.copies = 8;
+  policy.copies = {8};
   const GroupPattern all = Group(0, {{16, 1}});
   EXPECT_EQ(RealiseByChunks(machine, all, CollectiveKind::kAllToAll, kMiB, policy)->delay_ps,
             Realise(machine, all, CollectiveKind::kAllToAll, kMiB, policy)->delay_ps);

@@ -103,6 +103,8 @@ TEST(TransformerConfigTest, NamesWhatIsWrongWithAttention) {
   EXPECT_EQ(latent.head_dim, 24);
   c.kv_heads = 2;
   EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("`kv_heads` is 2")));
+  c.latent.own_dim = 1'000'000;  // alone it may be; what is written would not be read again
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("qk_rope_head_dim` is 1000008")));
 }
 
 TEST(TransformerConfigTest, NamesWhatIsWrongWithExperts) {

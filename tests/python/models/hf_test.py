@@ -212,3 +212,16 @@ def test_a_file_that_is_no_configuration(tmp_path, text):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"there is no file `.*config\.json`"):
         hf.config_from_hf(tmp_path / "config.json")
+
+
+def test_groups_of_experts_are_those_of_the_configuration():
+    fields = hf.config_from_hf(DEEPSEEK_V3)
+    assert (fields["expert_groups"], fields["groups_per_token"]) == (8, 4)
+    for change in ({"n_group": 1, "topk_group": 1}, {"topk_method": "greedy"}):
+        assert "expert_groups" not in hf.config_from_hf({**DEEPSEEK_V3, **change})
+    with pytest.raises(InputError, match="`groups_per_token` is 9"):
+        Model.from_config(**{**fields, "groups_per_token": 9})
+    with pytest.raises(InputError, match="not divisible by the 7"):
+        Model.from_config(**{**fields, "expert_groups": 7})
+    with pytest.raises(InputError, match="groups have 8 experts"):
+        Model.from_config(**{**fields, "expert_groups": 64, "groups_per_token": 2, "topk": 9})

@@ -118,7 +118,12 @@ TEST(HomesTest, ActivationsMayBeSharedOut) {
   const absl::StatusOr<Home> home = ParseHome(kA, "shard(tp, cp)");
   ASSERT_OK(home.status());
   EXPECT_EQ(PrintHome(kA, *home), "shard(cp,tp)");
-  EXPECT_FALSE(ParseHome(kA, "shard(tp)+host").ok());
+  const absl::StatusOr<Home> there = ParseHome(kA, "shard(tp)+host");
+  ASSERT_OK(there.status());
+  EXPECT_TRUE(there->on_host);
+  EXPECT_EQ(PrintHome(kA, *there), "shard(tp)+host");
+  EXPECT_FALSE(ParseHome(kA, "device+host").ok());
+  EXPECT_FALSE(ParseHome(kA, "on(pp=1)+host").ok());
 }
 
 TEST(HomesTest, ActivationsMayWaitOnAnotherStage) {

@@ -43,6 +43,8 @@ _UNSAID = (
     "router_score",
     "router_normalized",
     "router_bias",
+    "expert_groups",
+    "groups_per_token",
     "parallel_residual",
 )
 

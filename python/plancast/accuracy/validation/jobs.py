@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from plancast.accuracy.validation.architecture import (
     UnsupportedError,
@@ -191,6 +192,7 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
     selective = selective_of(row)
     if selective is not None:
         keys["recompute"] = selective
+    nodes = _kept_in_parts(row, keys)
     said = [f"{key}={value}" if value else key for key, value in keys.items()]
     out = []
     for size in sizes:
@@ -204,8 +206,27 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
                 parts.append("overlap=none")
             if "optimizer" not in keys and "optimizer_post_validation" in row.assumptions:
                 parts.append("optimizer=post-validated")
-            out.append(Candidate(Strategy.parse(",".join(parts)), size, recompute))
+            tree = {"plan": ",".join(parts), "nodes": nodes}
+            out.append(Candidate(Strategy.from_dict(tree), size, recompute))
     return out
+
+
+def _kept_in_parts(row: Row, keys: dict[str, str]) -> dict[str, Any]:
+    """Nodes of layers whose kept activations ranks of tp share out (`partition_activations=1`).
+
+    Takes activations out of `offload`: the nodes then say that the parts are on the host.
+    """
+    if row.assumption("partition_activations") != "1" or int(keys.get("tp", "1")) == 1:
+        return {}
+    elsewhere = [word for word in keys.get("offload", "").split("+") if word]
+    home = "shard(tp)"
+    if "activations" in elsewhere:
+        home += "+host"
+        elsewhere.remove("activations")
+        del keys["offload"]
+        if elsewhere:
+            keys["offload"] = "+".join(elsewhere)
+    return {"layers.*": {"home": {"activations": home}}}
 
 
 def _micro_batches(row: Row, keys: dict[str, str]) -> list[int]:

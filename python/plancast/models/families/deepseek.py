@@ -63,4 +63,13 @@ def _deepseek(
         "moe_ffn": fields.count("moe_intermediate_size"),
         "shared_experts": fields.whole("n_shared_experts", shared),
         "dense_layers": dense,
+        **_groups(fields, "greedy" if topk is None else "noaux_tc"),
     }
+
+
+def _groups(fields: Fields, method: str) -> dict[str, int]:
+    """Among how many groups of experts a token chooses; nothing if among all."""
+    groups = fields.optional("n_group", None)
+    if groups in (None, 1) or fields.word("topk_method", method) == "greedy":
+        return {}
+    return {"expert_groups": groups, "groups_per_token": fields.count("topk_group")}
