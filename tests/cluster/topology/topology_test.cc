@@ -122,6 +122,17 @@ TEST(TopologyTest, HasSoManyGpus) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("145 GPUs")));
 }
 
+TEST(TopologyTest, HasSoManyProcessors) {
+  SystemElement system = FourGpuBox();
+  SystemElement empty = system.children[0];
+  empty.children.clear();
+  while (system.children.size() < 256) system.children.push_back(empty);
+  EXPECT_OK(Topology::Create(system, kLatestNccl).status());
+  system.children.push_back(empty);
+  EXPECT_THAT(Topology::Create(system, kLatestNccl),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("more than 256 processors")));
+}
+
 TEST(TopologyTest, RefusesWhatNcclCannotUse) {
   SystemElement twice = FourGpuBox();
   FirstGpu(twice).Set("rank", "1");

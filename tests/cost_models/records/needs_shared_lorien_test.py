@@ -150,11 +150,11 @@ def test_lorien_2_kernels_of_families_never_seen(held_out):
             f"{spearman(held.learned, held.truth):.4f}, good choices {good_choices(held)}"
         )
         assert errors[case] < mape(held.roofline, held.truth)
+        assert errors[case] <= 0.15
         assert spearman(held.learned, held.truth) >= 0.95
-    # All together, and each family alike.
+    # And all together.
     together = [np.concatenate([getattr(h, n) for h in held_out.values()]) for n in _COLUMNS]
     assert mape(*together) <= 0.15
-    assert np.mean(list(errors.values())) <= 0.15
     good, groups = np.sum([good_choices(held) for held in held_out.values()], axis=0)
     assert groups >= 50
     assert good >= 0.9 * groups

@@ -269,11 +269,12 @@ def _worst(board: Scoreboard) -> ScoreTable:
 
 
 def _not_predicted(board: Scoreboard) -> ScoreTable:
+    reasons = [(str(number), reason) for reason, number in board.unsupported.most_common()]
     return ScoreTable(
         "unsupported",
         "Rows without a forecast",
         "",
         ("rows", "reason"),
-        [(str(number), reason) for reason, number in board.unsupported.most_common()],
+        reasons or [("0", "every row has one")],
         words=(1,),
     )
