@@ -87,6 +87,7 @@ def _inputs(
     out_size: tuple[int, int], window: tuple[int, int], stride: int
 ) -> Iterator[tuple[int, int]]:
     # Padded to keep the size, with images that stride divides or not; or not padded.
+    height, width = out_size
     for less in range(stride):
-        yield tuple(size * stride - less for size in out_size)
-    yield tuple((size - 1) * stride + points for size, points in zip(out_size, window, strict=True))
+        yield height * stride - less, width * stride - less
+    yield (height - 1) * stride + window[0], (width - 1) * stride + window[1]
