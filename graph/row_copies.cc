@@ -12,16 +12,18 @@ double Hit(double places, int each) { return 1 - std::pow(1 - 1 / places, each);
 // The chance that a place with `own` of `groups` groups gets none of `each` copies, where `chosen`
 // groups are drawn: the hypergeometric distribution of how many of them are its own.
 double Missed(int own, const RowCopies& rows) {
-  const auto choices = [](int n, int k) {
-    return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1));
+  const auto log_choices = [](int n, int k) {
+    return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
   };
   const int others = rows.groups - own;
+  const double all = log_choices(rows.groups, rows.chosen);
   double missed = 0;
   for (int s = std::max(0, rows.chosen - others); s <= std::min(own, rows.chosen); ++s) {
-    const double chance = choices(own, s) * choices(others, rows.chosen - s);
+    const double chance =
+        std::exp(log_choices(own, s) + log_choices(others, rows.chosen - s) - all);
     missed += chance * std::pow(1 - static_cast<double>(s) / rows.chosen, rows.each);
   }
-  return missed / choices(rows.groups, rows.chosen);
+  return missed;
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ absl::Status CompleteExperts(TransformerConfig* config) {
     return absl::InvalidArgumentError(absl::StrCat("`capacity_factor` is ", experts.capacity_factor,
                                                    "; it must be from 0.01 to 1000."));
   }
-  if (experts.groups > 0 || experts.groups_per_token > 0) {
+  if (experts.groups != 0 || experts.groups_per_token != 0) {
     RETURN_IF_ERROR(CheckSize({"expert_groups", experts.groups, experts.count}));
     RETURN_IF_ERROR(CheckSize({"groups_per_token", experts.groups_per_token, experts.groups}));
     if (experts.count % experts.groups != 0) {

@@ -41,6 +41,11 @@ TEST(RowCopiesTest, PlacesAreReachedAsOftenAsWhereCopiesAreDrawn) {
   }
 }
 
+TEST(RowCopiesTest, ManyGroupsAreNoneAlmost) {
+  const double reached = RowCopies{8, 1'000'000, 500'000}.Reached(64);
+  EXPECT_NEAR(reached, RowCopies{8}.Reached(64), 1e-3);
+}
+
 TEST(RowCopiesTest, GroupsNeverReachMorePlaces) {
   for (double places = 1; places <= 40; places += 0.5) {
     double before = 0;

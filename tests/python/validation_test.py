@@ -121,6 +121,27 @@ def test_rows_say_what_selective_means(tmp_path, assumptions, recompute):
     assert result.chosen["recompute"] == recompute
 
 
+def test_rows_say_that_activations_are_kept_in_parts(tmp_path):
+    """DeepSpeed's partition_activations, on the device and on the host."""
+    plan = "dp=2,tp=4,zero=1,mb=1,recompute=full"
+    whole, parts = (
+        one(tmp_path, strategy=plan, assumptions=f"partition_activations={said}") for said in (0, 1)
+    )
+    assert parts.predicted > whole.predicted  # gathered before backward
+    assert parts.strategy == whole.strategy
+    there = one(
+        tmp_path,
+        strategy=f"{plan},offload=optimizer+activations",
+        assumptions="partition_activations=1;checkpoint_num_layers=2",
+    )
+    assert there.unsupported is None and there.chosen is not None
+    assert there.chosen["offload"] == "optimizer"
+    assert "one for 2" in there.chosen["checkpoints"]
+    # Nobody to share them with.
+    alone = one(tmp_path, strategy="dp=8,mb=1", assumptions="partition_activations=1")
+    assert alone.unsupported is None
+
+
 def test_unknown_keys_are_chosen_and_said(tmp_path):
     result = one(tmp_path, strategy="dp=2,tp=4", assumptions="mb=unknown;recompute=unknown")
     assert result.unsupported is None

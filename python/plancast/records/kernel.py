@@ -119,7 +119,7 @@ class Kernel:
 
         >>> Kernel.convolution(batch=32, in_size=(56, 56), in_channels=64, out_channels=64).sizes
         ... # doctest: +ELLIPSIS
-        {'batch': 1, 'm': 100352, 'n': 64, 'k': 576, 'window': 9, 'stride': 1, 'read': ...}
+        {'batch': 1, 'm': 100352, 'n': 64, 'k': 576, 'window': 9, 'stride': 1, 'width': 56, ...}
         """
         if which not in ("forward", "dgrad", "wgrad"):
             raise InputError(f"no pass `{which}`; there are `forward`, `dgrad` and `wgrad`.")

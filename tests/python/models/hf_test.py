@@ -221,6 +221,8 @@ def test_groups_of_experts_are_those_of_the_configuration():
         assert "expert_groups" not in hf.config_from_hf({**DEEPSEEK_V3, **change})
     with pytest.raises(InputError, match="`groups_per_token` is 9"):
         Model.from_config(**{**fields, "groups_per_token": 9})
+    with pytest.raises(InputError, match="`expert_groups` is -8"):
+        Model.from_config(**{**fields, "expert_groups": -8})
     with pytest.raises(InputError, match="not divisible by the 7"):
         Model.from_config(**{**fields, "expert_groups": 7})
     with pytest.raises(InputError, match="groups have 8 experts"):

@@ -193,6 +193,9 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
     if selective is not None:
         keys["recompute"] = selective
     nodes = _kept_in_parts(row, keys)
+    apart = row.assumption("checkpoint_num_layers")
+    if apart not in (None, "1"):
+        chosen["checkpoints"] = f"one a layer (the row has one for {apart})"
     said = [f"{key}={value}" if value else key for key, value in keys.items()]
     out = []
     for size in sizes:
