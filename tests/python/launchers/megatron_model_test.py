@@ -18,6 +18,8 @@ def test_sizes_come_back(name):
     assert again.layers == model.layers
     assert again.seq == model.seq
     assert again.active_parameters == pytest.approx(model.active_parameters, rel=1e-6)
+    for key in ("expert_groups", "groups_per_token"):
+        assert again.config.get(key) == model.config.get(key)
 
 
 @pytest.mark.parametrize(
