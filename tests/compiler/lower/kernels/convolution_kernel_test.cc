@@ -45,16 +45,18 @@ std::vector<KernelSpec> Kernels(const std::string& block, const std::string& lab
 TEST(ConvolutionKernelTest, IsAProductOfWindows) {
   const std::vector<KernelSpec> forward = Kernels("m.F", "conv", false);
   ASSERT_EQ(forward.size(), 1u);
-  EXPECT_EQ(forward[0].DebugString(), "convolution bf16 256x16x72 forward window=9 stride=2");
+  EXPECT_EQ(forward[0].DebugString(),
+            "convolution bf16 256x16x72 forward window=9 stride=2 width=8");
   const double image = 2.0 * kBatch * kIn * kHeight * kWidth;
   EXPECT_EQ(forward[0].read_bytes, image + 2.0 * kIn * kOut * 9);
   const std::vector<KernelSpec> dgrad = Kernels("m.B", "conv.bwd", false);
   ASSERT_EQ(dgrad.size(), 1u);
-  EXPECT_EQ(dgrad[0].DebugString(), "convolution bf16 256x8x144 dgrad window=9 stride=2");
+  EXPECT_EQ(dgrad[0].DebugString(), "convolution bf16 256x8x144 dgrad window=9 stride=2 width=8");
   const std::vector<KernelSpec> wgrad = Kernels("m.B", "conv.wgrad", false);
   ASSERT_EQ(wgrad.size(), 1u);
   EXPECT_EQ(wgrad[0].window, 9);
   EXPECT_EQ(wgrad[0].n, kIn * 9);
+  EXPECT_EQ(wgrad[0].width, kWidth / 2);
 }
 
 TEST(ConvolutionKernelTest, TheProfileSaysWhereChannelsAre) {
