@@ -145,11 +145,12 @@ def test_an_unknown_name_gets_the_nearest():
 
 
 def test_what_a_models_own_training_used_is_told_for_plans_that_it_concerns():
-    (dual_pipe, routing) = presets.not_simulated("deepseek-v3", "dp=4,tp=2,pp=2,ep=8")
+    (dual_pipe,) = presets.not_simulated("deepseek-v3", "dp=4,tp=2,pp=2,ep=8")
     assert "`deepseek-v3` was trained with DualPipe" in dual_pipe
     assert "arXiv:2412.19437, section 3.2.1" in dual_pipe
     assert "which is not simulated" in dual_pipe
-    assert presets.not_simulated("DeepSeek_V3-l12", "pp=1,ep=8,sp") == [routing]
+    assert presets.not_simulated("DeepSeek_V3-l12", "pp=2,ep=8,sp") == [dual_pipe]
+    assert presets.not_simulated("deepseek-v3", "pp=1,ep=8,sp") == []
     assert presets.not_simulated("deepseek-v3", "tp=8,pp=2") == []
     assert presets.not_simulated("llama3-8b", "pp=2,ep=2") == []
     assert "trained_with" not in presets.config("deepseek-v3")

@@ -55,8 +55,8 @@ TEST(HomesTest, OtherWordsAreRefused) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not a home layout")))
         << home;
   }
-  EXPECT_THAT(ParseHome(kA, "disk"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("`host`, and `on(pp=3)`")));
+  EXPECT_THAT(ParseHome(kA, "disk"), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              HasSubstr("`shard(tp)+host`, and `on(pp=3)`")));
   EXPECT_THAT(ParseHome(kW, "device(3)"), StatusIs(absl::StatusCode::kInvalidArgument,
                                                    HasSubstr("Write `on(dp=3)` for rank 3")));
   for (const char* home : {"on(dp)", "on(=1)", "on(dp=x)", "on(dp=-1)", "on(dp=1=2)", "on()"}) {
