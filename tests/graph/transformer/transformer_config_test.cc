@@ -152,12 +152,14 @@ TEST(TransformerConfigTest, ReadsTheJsonOfExpertsAndLatentAttention) {
   config.norm = Norm::kRmsNorm;
   config.position = Position::kRope;
   config.latent = {48, 32, 16, 8, 24};
-  config.experts = {8, 2, 128, 3, true, 1, 2, RouterScore::kSigmoid, false, true, 1.25};
+  config.experts = {8, 2, 128, 3, true, 1, 2, RouterScore::kSigmoid, false, true, 4, 2, 1.25};
   config.embedding_scale = config.branch_norm = config.head_softcap = config.sentence_head = true;
   config = *Completed(config);
   const std::string json = TransformerConfigJson(config);
   ASSERT_OK_AND_ASSIGN(const TransformerConfig read, ParseTransformerConfig(json, "config"));
   EXPECT_EQ(TransformerConfigJson(read), json);
+  EXPECT_EQ(read.experts.groups, 4);
+  EXPECT_EQ(read.experts.groups_per_token, 2);
   EXPECT_EQ(read.latent.rotated_dim, 8);
   EXPECT_EQ(read.experts.score, RouterScore::kSigmoid);
   EXPECT_FALSE(read.experts.normalized);
