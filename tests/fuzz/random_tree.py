@@ -276,7 +276,9 @@ def home(d: Drawing) -> Any:
             if kind == "state" and host and not sharded:
                 said[kind] = "host"
     if d.maybe(4):
-        said["activations"] = d.of("device", "host", "shard(tp)", "on(pp=1)", "on(pp=0)")
+        said["activations"] = d.of(
+            "device", "host", "shard(tp)", "shard(tp)+host", "on(pp=1)", "on(pp=0)"
+        )
     if d.odd():
         said = {"weights": "shard(dp)", "gradients": "replicate"}
     return said or None

@@ -107,8 +107,7 @@ class Drawing {
     TransformerConfig config;
     config.name = "tiny";
     config.layers = layers_;
-    config.hidden = 32;
-    config.heads = 4;
+    config.hidden = 32, config.heads = 4;
     config.kv_heads = dice_.Of<int64_t>({1, 2, 4, 4});
     config.head_dim = 8;
     config.ffn = 48;
@@ -119,8 +118,8 @@ class Drawing {
     config.parallel_residual = dice_.Maybe(5);
     routed_ = dice_.Maybe(3);
     if (routed_) {
-      config.experts.count = 12;
-      config.experts.topk = 3;
+      config.experts.count = 12, config.experts.topk = 3;
+      if (seed_ % 2 == 1) config.experts.groups = 4, config.experts.groups_per_token = 2;
       config.experts.ffn = 24;
       config.experts.shared = config.parallel_residual ? 0 : dice_.Of<int64_t>({0, 1});
       config.experts.normalized = dice_.Maybe(2);
@@ -422,9 +421,10 @@ class Drawing {
                                                           : "shard(dp)"));
     }
     if (dice_.Maybe(4)) {
-      say(HomeKind::kActivations, pp_ > 1 && dice_.Maybe(2)
-                                      ? absl::StrCat("on(pp=", dice_.Below(pp_), ")")
-                                      : dice_.Of<std::string>({"device", "host", "shard(tp)"}));
+      say(HomeKind::kActivations,
+          pp_ > 1 && dice_.Maybe(2)
+              ? absl::StrCat("on(pp=", dice_.Below(pp_), ")")
+              : dice_.Of<std::string>({"device", "host", "shard(tp)", "shard(tp)+host"}));
     }
   }
 
