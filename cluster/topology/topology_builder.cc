@@ -15,8 +15,8 @@ namespace plancast {
 namespace {
 
 constexpr int kMaxNodes = 1024;
-constexpr size_t kMaxCpus = 256;  // each is linked to each
-constexpr int kMaxGpus = 144;     // the search recurses once for each
+constexpr int kMaxCpus = 256;  // each is linked to each
+constexpr int kMaxGpus = 144;  // the search recurses once for each
 
 // What an address of the PCI tree is, by the class that the device reports.
 NodeKind KindOfClass(absl::string_view pci_class) {
@@ -128,10 +128,10 @@ int TopologyBuilder::HostOf(const SystemElement& cpu) {
 }
 
 absl::Status TopologyBuilder::AddCpu(const SystemElement& cpu) {
-  if (nodes_.size() >= kMaxCpus &&
-      std::count_if(nodes_.begin(), nodes_.end(), [](const TopologyNode& node) {
-        return node.kind == NodeKind::kCpu;
-      }) >= static_cast<std::ptrdiff_t>(kMaxCpus)) {
+  const auto cpus = std::count_if(nodes_.begin(), nodes_.end(), [](const TopologyNode& node) {
+    return node.kind == NodeKind::kCpu;
+  });
+  if (cpus >= kMaxCpus) {
     return absl::InvalidArgumentError(
         absl::StrCat("more than ", kMaxCpus, " processors; describe one host or NVLink domain."));
   }

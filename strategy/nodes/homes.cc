@@ -72,13 +72,15 @@ absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
   }
   Home home;
   absl::string_view rest = text;
+  if (text == (activations ? "device" : "replicate")) return home;
+  home.on_host = text == "host" || absl::ConsumeSuffix(&rest, "+host");
+  if (text == "host") return home;
+  if (absl::ConsumePrefix(&rest, "shard(") && absl::ConsumeSuffix(&rest, ")") && !rest.empty()) {
+    ASSIGN_OR_RETURN(home.axis, ParseAxes(text, rest));
+    return home;
+  }
   if (activations) {
-    if (text == "device") return home;
-    if (text == "host") {
-      home.on_host = true;
-      return home;
-    }
-    if (absl::ConsumePrefix(&rest, "on(") && absl::ConsumeSuffix(&rest, ")")) {
+    if (!home.on_host && absl::ConsumePrefix(&rest, "on(") && absl::ConsumeSuffix(&rest, ")")) {
       ASSIGN_OR_RETURN(home, ParseRank(text, rest));
       if (home.axis == "pp") return home;
       return absl::InvalidArgumentError(absl::StrCat(
@@ -86,28 +88,16 @@ absl::StatusOr<Home> ParseHome(HomeKind kind, absl::string_view text) {
           "on another stage. Write `on: {", home.axis, ": ", *home.rank, "}` to run the node on ",
           "rank ", *home.rank, " of `", home.axis, "`, or `activations: on(pp=1)` for stage 1."));
     }
-    home.on_host = absl::ConsumeSuffix(&rest, "+host");
-    if (absl::ConsumePrefix(&rest, "shard(") && absl::ConsumeSuffix(&rest, ")") && !rest.empty()) {
-      ASSIGN_OR_RETURN(home.axis, ParseAxes(text, rest));
-      return home;
-    }
     return absl::InvalidArgumentError(
         absl::StrCat("`", text,
                      "` is no home of activations; there are `device`, `shard(tp)` for an axis "
                      "`tp`, `host`, `shard(tp)+host`, and `on(pp=3)` for stage 3."));
   }
-  if (text == "replicate") return home;
-  home.on_host = text == "host" || absl::ConsumeSuffix(&rest, "+host");
-  if (text == "host") return home;
   if (absl::ConsumePrefix(&rest, "on(") && absl::ConsumeSuffix(&rest, ")")) {
     if (!home.on_host) return ParseRank(text, rest);
     return absl::UnimplementedError(
         absl::StrCat("not supported yet: a home on the host of one rank (`", text, "`). Write `on(",
                      rest, ")` or `shard(dp)+host`."));
-  }
-  if (absl::ConsumePrefix(&rest, "shard(") && absl::ConsumeSuffix(&rest, ")") && !rest.empty()) {
-    ASSIGN_OR_RETURN(home.axis, ParseAxes(text, rest));
-    return home;
   }
   return absl::InvalidArgumentError(
       absl::StrCat("`", text, "` is not a home layout. Write `replicate`, `shard(dp)` for an axis ",

@@ -219,16 +219,12 @@ def _kept_in_parts(row: Row, keys: dict[str, str]) -> dict[str, Any]:
 
     Takes activations out of `offload`: the nodes then say that the parts are on the host.
     """
-    if row.assumption("partition_activations") != "1" or int(keys.get("tp", "1")) == 1:
+    if row.assumption("partition_activations") != "1" or keys.get("tp", "1") == "1":
         return {}
-    elsewhere = [word for word in keys.get("offload", "").split("+") if word]
-    home = "shard(tp)"
-    if "activations" in elsewhere:
-        home += "+host"
-        elsewhere.remove("activations")
-        del keys["offload"]
-        if elsewhere:
-            keys["offload"] = "+".join(elsewhere)
+    words = keys.pop("offload", "").split("+")
+    if others := "+".join(word for word in words if word != "activations"):
+        keys["offload"] = others
+    home = "shard(tp)+host" if "activations" in words else "shard(tp)"
     return {"layers.*": {"home": {"activations": home}}}
 
 
