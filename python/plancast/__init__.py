@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from plancast.product_grid import product_grids
     from plancast.randomness import Distribution, Randomness
     from plancast.ranking import Ranking
+    from plancast.recipes.choose import recipe
     from plancast.records import Kernel, Records
     from plancast.run_traces.compare import RunComparison, compare_run
     from plancast.session import Session
@@ -180,6 +181,7 @@ __all__ = [
     "profiles",
     "rank",
     "read_lingjun",
+    "recipe",
     "recompute_sets",
     "recursive_bisection",
     "rules",
@@ -278,6 +280,7 @@ _HOME = {
     "profiles": "planning",
     "rank": "planning",
     "read_lingjun": "clusters.lingjun",
+    "recipe": "recipes.choose",
     "recompute_sets": "planning",
     "recursive_bisection": "planners.bisection",
     "rules": "op_rules",

@@ -1,4 +1,4 @@
-"""What is shipped by name: models, machines, GPUs, software profiles and op rules."""
+"""What is shipped by name: models, machines, GPUs, software profiles, op rules and recipes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from plancast import _core, arguments
 from plancast.errors import InputError
 from plancast.machine import Machine
 from plancast.model import Model
+from plancast.recipes import named, profile_of, recipes
 
 # A small part of a transformer, by which a GPU's kernels are looked at.
 _PROBE = "llama3-8b-l2"
@@ -40,6 +41,7 @@ KINDS: dict[str, Callable[[], list[str]]] = {
     "gpus": gpus,
     "profiles": lambda: list(_core.profile_names()),
     "ops": lambda: list(_core.OpRule.names()),
+    "recipes": lambda: [recipe.name for recipe in recipes()],
 }
 
 
@@ -93,7 +95,7 @@ def kinds_of(name: str) -> list[tuple[str, str]]:
     known = [one for kind in KINDS for one in KINDS[kind]()]
     raise InputError(
         f"nothing is called `{name}`.{arguments.offer(name, known)} `plancast list models` and "
-        "`list machines`, `gpus`, `profiles`, `ops` have all names."
+        "`list machines`, `gpus`, `profiles`, `ops`, `recipes` have all names."
     )
 
 
@@ -175,6 +177,20 @@ def _op(name: str) -> dict[str, Any]:
     return {"name": name, "call": rule.partition(" {")[0]}
 
 
+def _recipe(name: str) -> dict[str, Any]:
+    recipe = named(name)
+    return {
+        "name": name,
+        "versions": list(recipe.versions),
+        "gpus": recipe.gpus,
+        "batch": recipe.batch,
+        "seq": recipe.seq,
+        "plan": recipe.plan,
+        "cuda_graphs": recipe.cuda_graphs,
+        "profile": profile_of(recipe),
+    }
+
+
 def _machines_of_gpu() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in Machine.presets():
@@ -188,4 +204,5 @@ _FACTS: dict[str, Callable[[str], dict[str, Any]]] = {
     "gpus": _gpu,
     "profiles": _profile,
     "ops": _op,
+    "recipes": _recipe,
 }

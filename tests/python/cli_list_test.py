@@ -11,7 +11,7 @@ from plancast import doctor, shipped
 from plancast.cli import completion
 from plancast.cli.main import build_parser
 
-KINDS = ["models", "machines", "gpus", "profiles", "ops"]
+KINDS = ["models", "machines", "gpus", "profiles", "ops", "recipes"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -31,7 +31,14 @@ def test_every_gpu_has_its_story(cli, name):
 @pytest.mark.parametrize("width", [80, 100, 120])
 @pytest.mark.parametrize(
     "words",
-    [("models", "llama"), ("machines",), ("gpus",), ("profiles",), ("ops", "conv")],
+    [
+        ("models", "llama"),
+        ("machines",),
+        ("gpus",),
+        ("profiles",),
+        ("ops", "conv"),
+        ("recipes", "qwen3", "gb200"),
+    ],
 )
 def test_lists_fit_their_page_and_name_all(cli, monkeypatch, width, words):
     monkeypatch.setenv("COLUMNS", str(width))

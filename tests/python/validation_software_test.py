@@ -65,50 +65,15 @@ def test_a_row_may_say_its_dispatcher(name, dispatcher, profile):
     assert software.profile_for(name, dispatcher)[0] == profile
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "machine", "profile"),
-    [
-        ("26.02.01", "qwen3-235b-a22b", "dgx-h100:32", "megatron-bridge"),
-        ("26.04", "qwen3-235b-a22b", "gb200-nvl72:64", "megatron-bridge-flex"),
-        ("26.02.01", "gpt-oss-120b", "dgx-b200:8", "megatron-bridge"),
-        ("26.04.01", "gpt-oss-120b", "dgx-b200:8", "megatron-bridge-flex"),
-        ("26.04.01", "gpt-oss-120b", "dgx-h100:8", "megatron-bridge"),
-        ("25.11", "qwen3-30b-a3b", "gb300-nvl72:2", "megatron-bridge-flex"),
-        ("25.11", "qwen3-30b-a3b", "dgx-h100:2", "megatron-bridge"),
-        ("25.09", "qwen3-235b-a22b", "gb200-nvl72:16", "megatron-bridge"),
-    ],
-)
-def test_what_a_row_leaves_out_its_recipe_says(name, model, machine, profile):
-    name = f"Megatron-Bridge {name} NeMo Container"
-    assert software.profile_for(name, model=model, machine=machine)[0] == profile
-    # A row's own word goes first.
-    assert software.profile_for(name, "deepep", model=model, machine=machine)[0].endswith("-flex")
-
-
 def test_experts_of_fixed_capacity_have_a_profile():
     profile, why = software.profile_for(
-        "Megatron-Bridge 25.09 NeMo Container", "alltoall", None, True
+        "Megatron-Bridge 25.09 NeMo Container", "alltoall", token_drop=True
     )
     assert (profile, why) == (
         "megatron-bridge-drop",
         "for `Megatron-Bridge 25.09 NeMo Container` with token drop",
     )
     assert software.profile_for("DeepSpeed", token_drop=True)[0] == "deepspeed"
-
-
-@pytest.mark.parametrize(
-    ("model", "machine", "dtype", "parts"),
-    [
-        ("qwen3-30b-a3b", "dgx-h100:2", "bf16", "moe_router+moe_preprocess"),
-        ("qwen3-30b-a3b", "dgx-h100:2", "fp8", None),
-        ("qwen3-235b-a22b", "gb200-nvl72:64", "mxfp8", "attn+moe_router+moe_preprocess"),
-        ("qwen3-235b-a22b", "dgx-b200:32", "mxfp8", None),
-        ("llama3-70b", "gb200-nvl72:16", "bf16", None),
-    ],
-)
-def test_recipes_say_what_graphs_capture(model, machine, dtype, parts):
-    assert software.graphs_of("Megatron-Bridge 26.04", model, machine, dtype) == parts
-    assert software.graphs_of("Megatron-LM main", model, machine, dtype) is None
 
 
 def test_recipes_say_what_is_not_overlapped_or_kept_elsewhere():
@@ -118,8 +83,6 @@ def test_recipes_say_what_is_not_overlapped_or_kept_elsewhere():
     assert software.overlaps_tp("Megatron-LM main", "nvfp4")
     assert software.kept_in(bridge, "fp8") == "fp8"
     assert software.kept_in(bridge, "mxfp8") is None
-    assert software.offloaded_of(bridge, "llama3-70b", "gb200-nvl72:16", "fp8") == 40
-    assert software.offloaded_of(bridge, "llama3-70b", "dgx-h100:8", "fp8") is None
 
 
 @pytest.mark.parametrize(
@@ -172,17 +135,11 @@ def test_a_row_runs_as_the_recipes_do(tmp_path, strategy, dtype, chosen):
         assert job.chosen.get(key) == said
 
 
-@pytest.mark.parametrize(
-    ("recipe", "profile"),
-    [
-        ("v0.5.0/GPT_OSS_120B_PRETRAIN_CONFIG_GB200_FP8_MX_V2", "megatron-bridge-fused"),
-        ("v0.4.0/GPT_OSS_120B_PRETRAIN_CONFIG_GB200_BF16_V2", "megatron-bridge-flex"),
-        (None, "megatron-bridge-flex"),
-    ],
-)
-def test_a_recipe_may_have_kernels_of_its_own(recipe, profile):
+@pytest.mark.parametrize(("fused", "profile"), [(True, "-fused"), (False, "-flex")])
+def test_products_of_experts_may_be_one_kernel(fused, profile):
     name = "Megatron-Bridge 26.06 NeMo Container"
-    assert software.profile_for(name, "hybridep", recipe)[0] == profile
+    assert software.profile_for(name, "hybridep", fused=fused)[0] == f"megatron-bridge{profile}"
+    assert software.profile_for("DeepSpeed", fused=fused)[0] == "deepspeed"
 
 
 def test_every_rule_names_a_profile_that_is_shipped():
@@ -193,9 +150,7 @@ def test_every_rule_names_a_profile_that_is_shipped():
         assert entry["profile"] in shipped or entry["otherwise"] in shipped
         assert shipped.issuperset(entry.get("dispatchers", {}).values())
         assert entry.get("token_drop", entry["profile"]) in shipped | {entry["profile"]}
-        by = {recipes["by"] for recipes in entry.get("dispatched", [])}
-        assert by <= set(entry.get("dispatchers", {}))
-        assert shipped.issuperset(entry.get("recipes", {}).values())
+        assert entry.get("fused", entry["profile"]) in shipped | {entry["profile"]}
         assert shipped.issuperset(entry.get("models", {}).values())
 
 

@@ -42,18 +42,13 @@ def open_strategy(
     behind the result.
     """
     from plancast.errors import InputError
-    from plancast.strategy import Strategy
 
     if not text.strip():
         raise InputError(
             "`-s` is empty. Say the plan, such as `-s tp=8,mb=1`; one replica on every GPU is "
             "`-s tp=1`."
         )
-    known: dict[str, Any] = {"model": model}
-    if machine is not None:
-        known |= {"gpus": machine.devices, "gpus_per_host": machine.gpus_per_host or None}
-    framework = getattr(options, "framework", None)
-    strategy = Strategy.open(text, framework=framework, **known)
+    strategy = _opened(text, options, machine, model)
     launch = strategy.launch
     if launch is not None:
         if options.batch is not None or launch.batch is not None:
@@ -65,6 +60,25 @@ def open_strategy(
             *(f"note: {line}" for line in launch.notes),
         ]
     return strategy
+
+
+def _opened(
+    text: str, options: argparse.Namespace, machine: Machine | None, model: Model | None
+) -> Strategy:
+    from plancast import recipes
+    from plancast.strategy import Strategy
+
+    if recipes.is_recipe(text):
+        return recipes.asked(text, model, machine, dtype=_given(options.dtype)).strategy
+    known: dict[str, Any] = {"model": model}
+    if machine is not None:
+        known |= {"gpus": machine.devices, "gpus_per_host": machine.gpus_per_host or None}
+    framework = getattr(options, "framework", None)
+    return Strategy.open(text, framework=framework, **known)
+
+
+def _given(value: str) -> str | None:
+    return None if isinstance(value, Default) else value
 
 
 def _without_accum(strategy: Strategy) -> Strategy:

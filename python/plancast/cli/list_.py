@@ -13,11 +13,13 @@ def add_parser(commands: Any) -> None:
     """Declares the subcommand."""
     parser = commands.add_parser(
         "list",
-        help="models, machines, gpus, profiles or ops that are known by name",
+        help="models, machines, gpus, profiles, ops or recipes that are known by name",
         description="Lists what is known by name; words behind it keep the names that have them.",
         epilog="Example: plancast list machines h100",
     )
-    parser.add_argument("what", metavar="WHAT", help="models, machines, gpus, profiles or ops")
+    parser.add_argument(
+        "what", metavar="WHAT", help="models, machines, gpus, profiles, ops or recipes"
+    )
     parser.add_argument("words", metavar="WORD", nargs="*", help="part of a name")
     parser.add_argument("--names", action="store_true", help="names alone, one a line")
     opts.add_json(parser)

@@ -13,7 +13,7 @@ def add_parser(commands: Any) -> None:
     """Declares the subcommand."""
     parser = commands.add_parser(
         "show",
-        help="all about a model, machine, GPU, profile or op",
+        help="all about a model, machine, GPU, profile, op or recipe",
         description="Prints what is known of something by its name.",
         epilog="Example: plancast show dgx-h100",
     )

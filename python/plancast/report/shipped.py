@@ -12,6 +12,7 @@ from plancast import _core, shipped
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
 from plancast.machine import Machine
 from plancast.model import Model
+from plancast.recipes import framework, machine_for, named
 from plancast.textual import count, percent
 
 _SAID_OF_ZOO = "nets for images and the like: `plancast show NAME` counts their parameters"
@@ -112,6 +113,16 @@ def _ops(rows: list[dict[str, Any]]) -> FittedTable:
     return table
 
 
+def _recipes(rows: list[dict[str, Any]]) -> FittedTable:
+    table = FittedTable(caption="plancast predict -s recipe takes the one for a model and machine")
+    table.words("recipe", least=max(len(row["name"]) for row in rows), style="cyan")
+    table.numbers("batch", leaves=1)
+    table.words("plan", least=20)
+    for row in rows:
+        table.row(row["name"], f"{row['batch']:,}", row["plan"])
+    return table
+
+
 def _model_story(name: str) -> RenderableType:
     model = Model.preset(name)
     table = FittedTable(plain=True)
@@ -191,6 +202,24 @@ def _op_story(name: str) -> RenderableType:
     return Group(*parts)
 
 
+def _recipe_story(name: str) -> RenderableType:
+    recipe = named(name)
+    row = shipped.facts("recipes", name)
+    graphs: dict[bool | str, str] = {True: "whole passes", False: "none"}
+    table = FittedTable(plain=True)
+    table.words("", style="dim")
+    table.words("")
+    table.row("of", f"{framework()} {', '.join(recipe.versions)}")
+    table.row("GPUs", f"{recipe.gpus:,} {recipe.gpu.upper()}")
+    table.row("a step", f"{recipe.batch:,} samples of {recipe.seq:,} tokens, {recipe.dtype}")
+    table.row("plan", recipe.plan)
+    table.row("CUDA graphs", graphs.get(recipe.cuda_graphs) or str(recipe.cuda_graphs))
+    table.row("tokens to experts", recipe.dispatcher or "-")
+    table.row("profile", row["profile"])
+    ask = f"plancast predict -m {recipe.model} -c {machine_for(recipe)} -s recipe:{name}"
+    return Group(Text(name, style="bold"), table, WrappedText(f"next: {ask}", style="dim"))
+
+
 # Plans of which a framework may lack one thing each.
 _PROBES = (
     "dp=8,zero=1", "dp=8,zero=2", "dp=8,zero=3", "tp=8", "pp=2", "pp=2,vpp=2", "cp=2", "ep=2",
@@ -203,6 +232,7 @@ _TABLES = {
     "gpus": _gpus,
     "profiles": _profiles,
     "ops": _ops,
+    "recipes": _recipes,
 }
 _STORIES = {
     "models": _model_story,
@@ -210,4 +240,5 @@ _STORIES = {
     "gpus": _gpu_story,
     "profiles": _profile_story,
     "ops": _op_story,
+    "recipes": _recipe_story,
 }

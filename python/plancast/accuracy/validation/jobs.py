@@ -11,12 +11,11 @@ from plancast.accuracy.validation.architecture import (
     multi_token_layers,
 )
 from plancast.accuracy.validation.recompute_modules import selective_of
+from plancast.accuracy.validation.row_recipe import RowRecipe, recipe_of
 from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.scaling import dtype_of
 from plancast.accuracy.validation.software import (
-    graphs_of,
     layout_of,
-    offloaded_of,
     overlaps_tp,
     prefetch_of,
     profile_for,
@@ -35,6 +34,8 @@ from plancast.strategy import Strategy
 _NO_OVERLAP = ("overlap=none", "ddp=local_no_overlap", "grad_allreduce_overlap=none")
 # How ranks of context parallelism exchange, by the value of `cp_comm=` (Megatron's words).
 _CP_TYPES = {"p2p": "ring_zigzag", "all_gather": "allgather", "a2a": "ulysses"}
+# Words of `overlap=` for what is the recipe's, and was not looked up.
+_ASSUMED = ("assumed", "recipe_default_assumed")
 _RECOMPUTES = ("none", "selective", "full")
 _LARGEST_MICRO_BATCH = 64
 # Samples that are no sequences (images, clicks) come in batches of any size; so many
@@ -69,34 +70,37 @@ def prepare(row: Row) -> RowJob:
     """Builds model and strategies; raises UnsupportedError with the reason."""
     _refuse(row)
     chosen: dict[str, str] = {}
+    shipped = recipe_of(row)
+    if shipped is not None and shipped.exact:
+        chosen["recipe"] = shipped.recipe.name
     profile, why = profile_for(
         row.software,
-        row.assumption("dispatcher"),
-        row.assumption("recipe"),
+        row.assumption("dispatcher") or (shipped.recipe.dispatcher if shipped else None),
+        fused=shipped is not None and shipped.exact and shipped.recipe.fused,
         token_drop=row.assumption("token_drop") == "1",
         model=row.model,
-        machine=row.machine,
     )
     chosen["profile"] = f"{profile} ({why})"
     try:
         model = _model(row, chosen)
-        candidates = _candidates(row, chosen)
+        candidates = _candidates(row, shipped, chosen)
         candidates[0].strategy.check_supported()
     except InputError as error:
         raise UnsupportedError(str(error)) from None
-    graphs = _graphs(row, chosen)
+    graphs = _graphs(row, shipped, chosen)
     return RowJob(row, model, profile, _dtype(row, chosen), tuple(candidates), chosen, graphs)
 
 
-def _graphs(row: Row, chosen: dict[str, str]) -> bool | str:
+def _graphs(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> bool | str:
     said = row.assumption("cuda_graphs")
     if said == "none":
         return False
     if said is None:
-        parts = graphs_of(row.software, row.model, row.machine, row.dtype)
-        if parts is not None:
+        captured = shipped.recipe.cuda_graphs if shipped else False
+        if captured:
+            parts = "whole passes" if captured is True else captured
             chosen["cuda_graphs"] = f"{parts} (unknown: as in the software's recipes)"
-        return parts or False
+        return captured
     if said == "full_iteration":
         return True
     if said == "enabled_scope_not_stated":
@@ -154,15 +158,14 @@ def _deal_layers(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None
         chosen["layout"] = f"{layout} (not stated: as the software deals)"
 
 
-def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
+def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> list[Candidate]:
     """Every filling of an unknown micro-batch and recomputation, least recomputation first."""
     keys = row.strategy_keys()
     _deal_layers(row, keys, chosen)
     layers = row.assumption("activation_offload_layers")
-    if layers is None and "recompute" not in keys and keys.get("zero") == "3":
-        recipe = offloaded_of(row.software, row.model, row.machine, row.dtype)
-        if recipe is not None:
-            layers = str(recipe)
+    if layers is None and shipped and "recompute" not in keys and keys.get("zero") == "3":
+        layers = shipped.offloaded
+        if layers is not None:
             chosen["activation_offload"] = f"{layers} layers (unknown: as in the recipes)"
     if layers is not None and "offload" not in keys:
         keys["offload"] = f"activations:{layers}"
@@ -175,14 +178,13 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
         if exchange not in _CP_TYPES:
             raise UnsupportedError(f"`cp_comm={exchange}` is no exchange of cp ranks that is known")
         keys["cp_type"] = _CP_TYPES[exchange]
-    overlapped = keys.get("overlap", "").split("+")
-    if "tp" in overlapped and not overlaps_tp(row.software, row.dtype):
-        keys["overlap"] = "+".join(part for part in overlapped if part != "tp") or "none"
-        chosen["overlap"] = f"{keys['overlap']} (assumed with tp: not in the software's recipes)"
+    _overlap(row, shipped, keys, chosen)
     sizes: list[int | None] = [None]
     if "mb" not in keys:
         sizes = list(_micro_batches(row, keys))
     by_recipe = recompute_of(row.software, row.model)
+    if shipped is not None and shipped.exact:
+        by_recipe = shipped.recipe.keys.get("recompute", "none")
     if "recompute" not in keys and by_recipe is not None:
         keys["recompute"] = by_recipe
         chosen["recompute"] = f"{by_recipe} (unknown: as in the software's recipes)"
@@ -212,6 +214,23 @@ def _candidates(row: Row, chosen: dict[str, str]) -> list[Candidate]:
             tree = {"plan": ",".join(parts), "nodes": nodes}
             out.append(Candidate(Strategy.from_dict(tree), size, recompute))
     return out
+
+
+def _overlap(
+    row: Row, shipped: RowRecipe | None, keys: dict[str, str], chosen: dict[str, str]
+) -> None:
+    """Takes out of a row's `overlap` what it assumes and its recipe has switched off."""
+    words = keys.get("overlap", "").split("+")
+    off = ["tp"] if not overlaps_tp(row.software, row.dtype) else []
+    if shipped is not None and shipped.exact and row.assumption("overlap") in _ASSUMED:
+        off += shipped.lacks(words)
+    left = [word for word in words if word not in off]
+    if left != words:
+        keys["overlap"] = "+".join(left) or "none"
+        without = "+".join(word for word in words if word not in left)
+        chosen["overlap"] = (
+            f"{keys['overlap']} (assumed with {without}: not in the software's recipes)"
+        )
 
 
 def _kept_in_parts(row: Row, keys: dict[str, str]) -> dict[str, Any]:

@@ -18,14 +18,19 @@ DEFAULT = "megatron-core"
 def profile_for(
     software: str,
     dispatcher: str | None = None,
-    recipe: str | None = None,
+    *,
+    fused: bool = False,
     token_drop: bool = False,
     model: str = "",
-    machine: str = "",
 ) -> tuple[str, str]:
-    """The profile, and why. `dispatcher`: what sends tokens to experts; `recipe`: the name of
-    the settings; if they are known. `token_drop`: experts have a fixed capacity. `model`,
-    `machine`: their names.
+    """The profile, and why.
+
+    Args:
+      software: what ran, in a row's words.
+      dispatcher: what sends tokens to experts, if known.
+      fused: experts' products are one fused kernel.
+      token_drop: experts have a fixed capacity.
+      model: its name.
 
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
     'megatron-sc21'
@@ -33,16 +38,12 @@ def profile_for(
     'megatron-bridge-flex'
     >>> profile_for("NeMo 24.07", model="gpt3-20b")[0]
     'nemo-2024-dropout'
-    >>> profile_for("Megatron-Bridge 26.02", model="qwen3-235b-a22b", machine="dgx-h100:32")[0]
-    'megatron-bridge'
     """
     entry = _entry(software)
     if entry is None:
         return DEFAULT, f"nothing known of `{software}`"
-    by_recipe: dict[str, str] = entry.get("recipes", {})
-    for pattern, profile in by_recipe.items():
-        if recipe is not None and re.search(pattern, recipe):
-            return profile, f"for `{software}` with {recipe}"
+    if fused and "fused" in entry:
+        return entry["fused"], f"for `{software}` with fused products of experts"
     if token_drop and "token_drop" in entry:
         return entry["token_drop"], f"for `{software}` with token drop"
     by_model: dict[str, str] = entry.get("models", {})
@@ -52,15 +53,20 @@ def profile_for(
     by_dispatcher: dict[str, str] = entry.get("dispatchers", {})
     if dispatcher in by_dispatcher:
         return by_dispatcher[dispatcher], f"for `{software}` with {dispatcher}"
-    if dispatcher is None:
-        recipe_of = _found(entry, "dispatched", software=software, model=model, machine=machine)
-        if recipe_of is not None:
-            by = recipe_of["by"]
-            return by_dispatcher[by], f"for `{software}`, whose recipe has {by}"
     profile = entry["profile"]
     if profile in _core.profile_names():
         return profile, f"for `{software}`"
     return entry.get("otherwise", DEFAULT), f"nearest to `{software}`"
+
+
+def release_of(software: str) -> str | None:
+    """The release whose recipes a software ships (plancast.recipes); None: none are shipped.
+
+    >>> release_of("Megatron-Bridge 26.04.01 NeMo Container")
+    '0.4.0'
+    """
+    releases: dict[str, str] = (_entry(software) or {}).get("releases", {})
+    return next((said for word, said in releases.items() if re.search(word, software)), None)
 
 
 def unknown_software(names: Iterable[str]) -> list[str]:
@@ -97,17 +103,6 @@ def unprinted_vocab(software: str) -> int | None:
     return None if words is None else int(words)
 
 
-def graphs_of(software: str, model: str, machine: str, dtype: str) -> str | None:
-    """The parts of layers that this software's recipes capture as CUDA graphs; None: none.
-
-    >>> graphs_of("Megatron-Bridge 26.02", "qwen3-30b-a3b", "gb300-nvl72:2", "mxfp8")
-    'moe_router+moe_preprocess'
-    """
-    said = {"software": software, "model": model, "machine": machine, "dtype": dtype}
-    recipe = _found(_entry(software) or {}, "graphs", **said)
-    return None if recipe is None else str(recipe["parts"])
-
-
 def recompute_of(software: str, model: str) -> str | None:
     """What this software's recipes recompute; None: not known.
 
@@ -116,19 +111,6 @@ def recompute_of(software: str, model: str) -> str | None:
     """
     recipes: dict[str, str] = (_entry(software) or {}).get("recomputes", {})
     return next((said for pattern, said in recipes.items() if re.match(pattern, model)), None)
-
-
-def offloaded_of(software: str, model: str, machine: str, dtype: str) -> int | None:
-    """Layers whose activations this software's recipes with zero=3 keep on the host.
-
-    >>> offloaded_of("Megatron-Bridge 25.11", "llama3-70b", "gb200-nvl72:16", "fp8")
-    40
-    """
-    for recipe in (_entry(software) or {}).get("offloads", []):
-        said = {"model": model, "machine": machine, "dtype": dtype}
-        if all(re.match(recipe[key], value) for key, value in said.items()):
-            return int(recipe["layers"])
-    return None
 
 
 def kept_in(software: str, dtype: str) -> str | None:
@@ -206,15 +188,6 @@ def recipe_layout(software: str, model: str, stages: int) -> list[int] | None:
     for recipe in (_entry(software) or {}).get("layouts", []):
         if recipe["stages"] == stages and re.fullmatch(recipe["model"], model):
             return plan.layout_of(recipe["layout"])
-    return None
-
-
-def _found(entry: dict[str, Any], key: str, **said: str) -> dict[str, Any] | None:
-    """The first recipe under `key` whose patterns are all found in what is said."""
-    recipes: list[dict[str, Any]] = entry.get(key, [])
-    for recipe in recipes:
-        if all(re.search(recipe.get(what, ""), value) for what, value in said.items()):
-            return recipe
     return None
 
 
