@@ -25,7 +25,8 @@ double Pairs(double q, double kv, bool causal) {
 }  // namespace
 
 MatmulUnit AttentionUnit(const DeviceType& device, DType dtype) {
-  return MatmulUnitFor(device, dtype == DType::kTf32 ? dtype : StorageType(dtype));
+  const bool own = dtype == DType::kTf32 || dtype == DType::kFp8 || dtype == DType::kMxfp8;
+  return MatmulUnitFor(device, own ? dtype : StorageType(dtype));
 }
 
 bool IsAttention(const KernelSpec& kernel) {
@@ -53,7 +54,7 @@ AttentionTime TimeOfAttention(const KernelSpec& kernel, const AttentionCoefficie
       (flops * (kernel.causal ? 1 + c.causal_loss : 1) + c.tail * longest * device.sms) / rate;
 
   AttentionTime time;
-  const double element = ElementBytes(StorageType(unit.runs));
+  const double element = ElementBytes(unit.runs);
   time.bytes = batch * element * (dim + dim_v) * (q * heads + kv * kv_heads);
   if (kernel.backward) time.bytes = 2 * time.bytes + 8 * batch * q * heads * dim;  // fp32 dq
   const double memory = time.bytes / (device.memory_bytes_per_s * c.memory_fraction);
@@ -70,7 +71,10 @@ std::optional<KernelCost> AttentionModel::Estimate(const KernelSpec& kernel,
   if (unit.peak_flops <= 0 || device.sms < 1 || device.memory_bytes_per_s <= 0) {
     return std::nullopt;
   }
-  const auto* entry = tables_.FindAttention(unit.coefficients, device);
+  // Blocks of mxfp8 have figures of their own.
+  const CoefficientEntry<AttentionCoefficients>* entry =
+      tables_.FindAttention(DTypeName(unit.runs), device);
+  if (entry == nullptr) entry = tables_.FindAttention(unit.coefficients, device);
   if (entry == nullptr) return std::nullopt;
   const AttentionCoefficients& c = entry->coefficients;
   // Its products are held back by a chip's power as others are.

@@ -9,8 +9,7 @@
 
 namespace plancast {
 
-// The unit that runs attention: in the type that activations are kept in, also where other
-// products run in 8 or 4 bits.
+// The unit that runs attention of a type: fp8 and mxfp8, or the type that activations are kept in.
 MatmulUnit AttentionUnit(const DeviceType& device, DType dtype);
 
 // Whether all sizes that the formula needs are there.

@@ -381,6 +381,9 @@ void Chooser::NoteWholeStages() {
 void Chooser::ChooseRest() {
   o_.attention =
       form_.attn.has_value() ? *kAttentionNames.Find(*form_.attn) : profile_.kernels.attention;
+  if (profile_.types.attention_dtype.has_value() && o_.attention != Attention::kFlash) {
+    Note("attention_dtype has no effect: attention is not fused (attn=flash)");
+  }
   if (form_.overlap.empty()) {
     o_.overlap = profile_.data_parallel.overlap;
   } else {
@@ -465,6 +468,9 @@ void Chooser::Report() {
   chosen["param_dtype"] = TypeText(profile_.types.param_dtype);
   chosen["gather_dtype"] =
       TypeText(profile_.types.gather_dtype.value_or(profile_.types.param_dtype));
+  if (const auto attention = profile_.types.attention_dtype; attention.has_value()) {
+    chosen["attention_dtype"] = TypeText(*attention);
+  }
   const DType second = profile_.SecondStateType();
   chosen["state_dtype"] =
       absl::StrCat(TypeText(profile_.types.state_dtype),

@@ -26,6 +26,18 @@ absl::StatusOr<DType> StateType(absl::string_view option, const std::string& wor
       absl::StrCat("`", option, "` cannot be `", word, "`.", Offer(word, known)));
 }
 
+// Fused kernels for attention are measured in these.
+absl::Status TakeAttention(const std::string& word, Precision* precision) {
+  std::vector<absl::string_view> known;
+  for (const DType type : {DType::kBf16, DType::kFp16, DType::kFp8, DType::kMxfp8}) {
+    known.push_back(DTypeName(type));
+    if (known.back() == word) precision->attention = type;
+  }
+  if (precision->attention.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("`attention_dtype` cannot be `", word, "`.", Offer(word, known)));
+}
+
 absl::Status TakeMaster(const std::string& word, Precision* precision) {
   precision->keeps_master = word != "off";
   if (word == "on" || word == "off") return absl::OkStatus();
@@ -58,6 +70,7 @@ std::string Precision::DebugString() const {
   add("reduce", reduce);
   add("gather", gather);
   add("param", param);
+  add("attention", attention);
   if (keeps_master.has_value()) absl::StrAppend(&out, *keeps_master ? " master" : " no master");
   add("master", master);
   add("state", state);
@@ -77,12 +90,14 @@ absl::StatusOr<Precision> ParsePrecision(const std::map<std::string, std::string
     const auto type = types.find(option);
     if (type != types.end()) {
       ASSIGN_OR_RETURN(*type->second, StateType(option, word));
+    } else if (option == "attention_dtype") {
+      RETURN_IF_ERROR(TakeAttention(word, &precision));
     } else if (option == "master") {
       RETURN_IF_ERROR(TakeMaster(word, &precision));
     } else if (option == "state_dtype") {
       RETURN_IF_ERROR(TakeState(word, &precision));
     } else {
-      std::vector<std::string> known = {"master", "state_dtype"};
+      std::vector<std::string> known = {"attention_dtype", "master", "state_dtype"};
       for (const auto& [name, unused] : types) known.push_back(name);
       return absl::InvalidArgumentError(
           absl::StrCat("no type of `", option, "`.", Offer(option, known)));

@@ -14,6 +14,7 @@ namespace plancast {
 // profile's; absent: as the profile says. proto/software_profile.proto documents each.
 struct Precision {
   std::optional<DType> grad, main_grad, reduce, gather, param;
+  std::optional<DType> attention;  // of fused attention: 16 bits, fp8 or mxfp8
   std::optional<bool> keeps_master;
   std::optional<DType> master;
   std::optional<DType> state;         // of both moments, unless
@@ -29,8 +30,8 @@ struct Precision {
 };
 
 // From words by option: `grad_dtype`, `main_grad_dtype`, `reduce_dtype`, `gather_dtype`,
-// `param_dtype` are types; `state_dtype` is one or FIRST+SECOND (`fp8+fp16`), `master`
-// is `on`, `off` or a type. Errors name the option and what it may be.
+// `param_dtype`, `attention_dtype` are types; `state_dtype` is one or FIRST+SECOND (`fp8+fp16`),
+// `master` is `on`, `off` or a type. Errors name the option and what it may be.
 absl::StatusOr<Precision> ParsePrecision(const std::map<std::string, std::string>& options);
 
 }  // namespace plancast

@@ -99,6 +99,7 @@ SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
   take(precision.gather, &settled.types.gather_dtype);
   take(precision.param, &settled.types.param_dtype);
   take(precision.master, &settled.types.master_dtype);
+  take(precision.attention, &settled.types.attention_dtype);
   take(precision.state, &settled.types.state_dtype);
   if (precision.state.has_value()) settled.types.second_state_dtype = precision.second_state;
   if (precision.keeps_master.has_value()) settled.types.master_weights = *precision.keeps_master;

@@ -78,12 +78,13 @@ struct SoftwareProfile {
     bool bf16_gradients_in_fp32 = false;      // whatever grad_dtype and reduce_dtype say
     // In 8 or 4 bits: activations of products are gathered and kept in that type.
     bool quantized_activations = false;
-    bool quantized_gathers = false;     // only gathered in that type, with one scale a tensor
-    std::set<std::string> unquantized;  // products in 16 bits: last part of an op's name
+    bool quantized_gathers = false;        // only gathered in that type, with one scale a tensor
+    std::set<std::string> unquantized;     // products in 16 bits: last part of an op's name
+    std::optional<DType> attention_dtype;  // of fused attention; absent: of activations
     PLANCAST_KEY_FIELDS(Types, grad_dtype, reduce_dtype, main_grad_dtype, param_dtype, gather_dtype,
                         master_weights, master_dtype, state_dtype, second_state_dtype,
                         bf16_gradients_in_fp32, quantized_activations, quantized_gathers,
-                        unquantized)
+                        unquantized, attention_dtype)
   };
 
   // What lies in memory for an op, and what is moved from there.

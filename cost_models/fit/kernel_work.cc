@@ -20,7 +20,7 @@ void FillAttention(const DeviceType& device, KernelSpec* kernel) {
     const double square = static_cast<double>(std::min(kernel->q_len, kernel->kv_len));
     kernel->flops *= 1 - square / (2 * static_cast<double>(kernel->kv_len));
   }
-  const double element = ElementBytes(StorageType(AttentionUnit(device, kernel->dtype).runs));
+  const double element = ElementBytes(AttentionUnit(device, kernel->dtype).runs);
   const auto kv_heads = kernel->kv_heads > 0 ? kernel->kv_heads : kernel->heads;
   kernel->read_bytes = element * (dim + dim_v) *
                        (queries + static_cast<double>(kernel->batch * kv_heads * kernel->kv_len));

@@ -28,6 +28,8 @@ class Types(TypedDict, total=False):
     """Parameters on the wire."""
     state_dtype: str | None
     """Adam's moments: a type, or FIRST+SECOND."""
+    attention_dtype: str | None
+    """Fused attention: `fp8` or `mxfp8`; otherwise in 16 bits, whatever products run in."""
     master: str | bool | None
     """The optimizer's own copy of the parameters: on, off or a type."""
 

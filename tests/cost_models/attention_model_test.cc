@@ -90,10 +90,31 @@ TEST(AttentionModel, FewThreadBlocksLeaveSmsIdle) {
   EXPECT_DOUBLE_EQ(Price(Attention(8, 32, 1024), "A100-SXM-80GB").sm_fraction, 1);
 }
 
-TEST(AttentionModel, RunsInSixteenBitsWhereProductsRunInEight) {
-  KernelSpec bf16 = Attention(1, 32, 8192), fp8 = bf16;
-  fp8.dtype = DType::kFp8;
-  EXPECT_DOUBLE_EQ(Seconds(bf16, "H100-SXM-80GB"), Seconds(fp8, "H100-SXM-80GB"));
+// Measured by cudnn-frontend's benchmarks: two sequences, 64 heads of 8 groups, a causal mask.
+TEST(AttentionModel, EightBitsHaveFiguresOfTheirOwn) {
+  KernelSpec spec = Attention(2, 64, 8192);
+  spec.kv_heads = 8;
+  const auto microseconds = [&spec](DType dtype, bool backward) {
+    spec.dtype = dtype;
+    spec.backward = backward;
+    return Seconds(spec, "GB200") * 1e6;
+  };
+  EXPECT_NEAR(microseconds(DType::kBf16, false), 1397, 0.12 * 1397);
+  EXPECT_NEAR(microseconds(DType::kFp8, false), 1074, 0.12 * 1074);
+  EXPECT_NEAR(microseconds(DType::kMxfp8, false), 1156, 0.12 * 1156);
+  EXPECT_NEAR(microseconds(DType::kFp8, true), 3781, 0.12 * 3781);
+  EXPECT_NEAR(microseconds(DType::kMxfp8, true), 4272, 0.12 * 4272);
+}
+
+TEST(AttentionModel, OtherTypesOfEightAndFourBitsRunInSixteen) {
+  KernelSpec bf16 = Attention(1, 32, 8192), other = bf16;
+  for (const DType type : {DType::kFp8Block, DType::kNvfp4}) {
+    other.dtype = type;
+    EXPECT_DOUBLE_EQ(Seconds(bf16, "H100-SXM-80GB"), Seconds(other, "H100-SXM-80GB"));
+  }
+  // Nor has an A100 units for fewer bits.
+  other.dtype = DType::kFp8;
+  EXPECT_DOUBLE_EQ(Seconds(bf16, "A100-SXM-80GB"), Seconds(other, "A100-SXM-80GB"));
 }
 
 // As products: cost_models/data/power_caps.textproto.

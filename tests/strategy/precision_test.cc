@@ -17,7 +17,9 @@ TEST(PrecisionTest, ReadsEveryOption) {
                                                                   {"gather_dtype", "int8"},
                                                                   {"param_dtype", "fp8-block"},
                                                                   {"state_dtype", "fp8+fp16"},
+                                                                  {"attention_dtype", "mxfp8"},
                                                                   {"master", "int16"}}));
+  EXPECT_EQ(precision.attention, DType::kMxfp8);
   EXPECT_EQ(precision.grad, DType::kBf16);
   EXPECT_EQ(precision.main_grad, DType::kFp32);
   EXPECT_EQ(precision.reduce, DType::kInt4);
@@ -47,6 +49,8 @@ TEST(PrecisionTest, ErrorsListWhatItMayBe) {
               StatusIs(code, HasSubstr("`grad_dtype` cannot be `bf15`. Did you mean `bf16`?")));
   EXPECT_THAT(ParsePrecision({{"grad_dtype", "bf15"}}),
               StatusIs(code, HasSubstr("Did you mean `bf16`?")));
+  EXPECT_THAT(ParsePrecision({{"attention_dtype", "nvfp4"}}),
+              StatusIs(code, HasSubstr("`attention_dtype` cannot be `nvfp4`")));
   EXPECT_THAT(ParsePrecision({{"master", "maybe"}}), StatusIs(code, HasSubstr("`on`, `off`")));
   EXPECT_THAT(ParsePrecision({{"state_dtype", "fp8+fp16+fp32"}}),
               StatusIs(code, HasSubstr("two moments")));

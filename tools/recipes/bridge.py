@@ -42,7 +42,7 @@ _TP_OVERLAPS = ("llama", "gpt-oss", "qwen")
 # prediction with the last: set_deepseek_v3_pipeline_model_parallel_layout, and pp_layout of H100's.
 _LAYOUTS = {4: "16x3+14", 8: "8x7+6", 16: "4x15+2", 32: "1+2x30+1"}
 FIELDS = ("versions", "model", "task", "gpu", "dtype", "variant", "gpus", "batch", "seq", "plan",
-          "cuda_graphs", "dispatcher", "fused")  # fmt: skip
+          "cuda_graphs", "dispatcher", "fused", "attention")  # fmt: skip
 
 
 def legacy(checkout: Path) -> Iterator[dict[str, Any]]:
@@ -129,8 +129,15 @@ def _line(
         "plan": _plan(config, model, gpus, dtype),
         "cuda_graphs": graphs,
         "dispatcher": dispatcher,
+        "attention": _attention(config, dtype),
         "fused": "yes" if dispatcher and said("model.use_transformer_engine_op_fuser") else "",
     }
+
+
+def _attention(config: Any, dtype: str) -> str:
+    """The type of attention where it is that of 8-bit products; empty: 16 bits."""
+    quantized = config.said("mixed_precision.fp8_dot_product_attention")
+    return _DTYPES[dtype] if quantized and dtype in ("fp8_cs", "fp8_mx") else ""
 
 
 def _dispatcher(config: Any, model: str) -> str:

@@ -5,6 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "compiler/body/partition.h"
+#include "compiler/lower/kernels/attention_kernel.h"
 #include "compiler/lower/kernels/by_document.h"
 #include "compiler/lower/kernels/eager.h"
 #include "compiler/lower/kernels/host_calls.h"
@@ -27,42 +28,10 @@ GemmPass PassOf(Part part) {
   }
 }
 
-int64_t ExtentOf(const OpRule& rule, const std::vector<int64_t>& extents, absl::string_view name,
-                 int64_t absent = 1) {
-  for (size_t f = 0; f < rule.factors().size(); ++f) {
-    if (rule.factors()[f] == name) return extents[f];
-  }
-  return absent;
-}
-
 double ElementsOf(const OpRule& rule, int tensor, const std::vector<int64_t>& extents) {
   double elements = 1;
   for (int f : rule.tensors()[tensor].factors) elements *= static_cast<double>(extents[f]);
   return elements;
-}
-
-// Fused attention rules name their factors b, g (kv heads), r (query heads per
-// kv head), s, t (query and key positions), d and e (head sizes; f, where a head has
-// a rotated part beside d). `scores`: the first product; `diagonal`: keys are those of the queries.
-void FillAttention(const OpRule& rule, const std::vector<int64_t>& extents,
-                   const Contraction& scores, bool diagonal, KernelSpec* kernel) {
-  kernel->family = KernelFamily::kAttention;
-  kernel->batch = ExtentOf(rule, extents, "b");
-  kernel->kv_heads = ExtentOf(rule, extents, "g");
-  kernel->heads = kernel->kv_heads * ExtentOf(rule, extents, "r");
-  kernel->q_len = ExtentOf(rule, extents, "s");
-  kernel->kv_len = ExtentOf(rule, extents, "t");
-  kernel->head_dim = ExtentOf(rule, extents, "d") + ExtentOf(rule, extents, "f", 0);
-  kernel->head_dim_v = ExtentOf(rule, extents, "e");
-  bool window = false;
-  for (const Statement& statement : rule.statements()) {
-    for (const Condition& c : statement.where) (c.is_map() ? window : kernel->causal) = true;
-  }
-  kernel->causal &= !window && diagonal;
-  if (kernel->causal) return;
-  // As many keys as a query reads on average: a window, if a map says so.
-  const double queries = static_cast<double>(kernel->batch * kernel->heads * kernel->q_len);
-  kernel->kv_len = std::llround(scores.flops / (2 * queries * static_cast<double>(scores.k)));
 }
 
 // Fusions of matrix products that a profile may list: a bias is added and
@@ -123,6 +92,7 @@ class KernelWork {
     } else if (!work.contractions.empty()) {
       const bool diagonal =
           part.loop == nullptr ? !CutsConditionsOf(part) : part.loop->turns && part.piece == 0;
+      base_.dtype = context_.profile->types.attention_dtype.value_or(StorageType(context_.dtype));
       FillAttention(rule, extents, work.contractions[0], diagonal, &base_);
       base_.backward = base_.pass != GemmPass::kForward;
       base_.library = context_.profile->kernels.attention_kernel;

@@ -136,6 +136,7 @@ def add_types(parser: argparse.ArgumentParser) -> None:
         ("param-dtype", "parameters at rest"),
         ("gather-dtype", "parameters on the wire"),
         ("state-dtype", "Adam's moments; FIRST+SECOND for two types"),
+        ("attention-dtype", "fused attention: fp8 or mxfp8; otherwise 16 bits"),
         ("master", "the optimizer's own copy of the parameters: on, off or a type"),
     ):
         group.add_argument(f"--{option}", metavar="TYPE", help=what)
@@ -150,6 +151,7 @@ def types_of(options: argparse.Namespace) -> Types:
         "param_dtype": options.param_dtype,
         "gather_dtype": options.gather_dtype,
         "state_dtype": options.state_dtype,
+        "attention_dtype": options.attention_dtype,
         "master": options.master,
     }
 

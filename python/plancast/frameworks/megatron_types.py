@@ -33,6 +33,11 @@ def read_types(facts: table.Facts, what: str) -> tuple[str | None, dict[str, str
         dtype = "nvfp4"
     if facts["fp8_gather"]:
         types["gather_dtype"] = "fp8"
+    if facts["fp8_attention"] and facts["fp8"]:
+        if dtype == "fp8-block":
+            facts.cannot_say(f"{facts.key('fp8_attention')}: attention with blockwise scales.")
+        else:
+            types["attention_dtype"] = dtype
     return dtype, types
 
 
@@ -71,6 +76,12 @@ def write_types(plan: Plan, known: Known) -> dict[str, Any]:
         said |= {"precision_aware": True, "exp_avg": moments[0], "exp_avg_sq": moments[1]}
     if types.pop("main_grad_dtype", "fp32") == "bf16":
         said |= {"precision_aware": True, "main_grads": "bf16"}
+    attention = types.pop("attention_dtype", None)
+    if attention in ("fp8", "mxfp8"):
+        if attention != dtype:
+            why = "attention runs in the type of 8-bit products."
+            plan.refuse(f"attention_dtype {attention}", why, "bf16, or that dtype")
+        said["fp8_attention"] = True
     master = types.pop("master", "on")
     if master not in ("on", "fp32", "fp16"):
         plan.refuse(f"master {master}", "it keeps one in fp32 or fp16.", "fp16")

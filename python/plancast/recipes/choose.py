@@ -162,7 +162,7 @@ def recipe(
         batch=found.batch_on(machine.devices),
         seq=found.seq,
         dtype=found.dtype,
-        types=types_of(found.model, found.dtype),
+        types=types_of(found),
         model=_model(found),
         gpus=machine.devices,
         cuda_graphs=found.cuda_graphs,
@@ -194,11 +194,14 @@ def profile_of(recipe: Recipe) -> str:
     return profiles["fused" if recipe.fused else recipe.dispatcher]
 
 
-def types_of(model: str, dtype: str) -> dict[str, str]:
-    """Types that recipes store other than the profile does."""
-    found = {key: facts()[key].get(of) for key, of in
-             (("param_dtype", dtype), ("state_dtype", model))}  # fmt: skip
-    return {key: value for key, value in found.items() if value}
+def types_of(recipe: Recipe) -> dict[str, str]:
+    """Types of a recipe other than its profile's."""
+    types = {
+        "param_dtype": facts()["param_dtype"].get(recipe.dtype),
+        "state_dtype": facts()["state_dtype"].get(recipe.model),
+        "attention_dtype": recipe.attention,
+    }
+    return {name: word for name, word in types.items() if word}
 
 
 def _model(recipe: Recipe) -> Model:

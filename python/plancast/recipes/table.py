@@ -42,6 +42,8 @@ class Recipe:
     """What sends tokens to experts: `alltoall`, `deepep`, `hybridep`; empty without experts."""
     fused: bool
     """Whether the products of experts are one fused kernel."""
+    attention: str
+    """The type of attention; empty: 16 bits."""
 
     @property
     def name(self) -> str:
@@ -125,4 +127,5 @@ def _recipe(cell: dict[str, str]) -> Recipe:
         cuda_graphs=cell["cuda_graphs"] == "full-iteration" or cell["cuda_graphs"] or False,
         dispatcher=cell["dispatcher"],
         fused=cell["fused"] == "yes",
+        attention=cell["attention"],
     )

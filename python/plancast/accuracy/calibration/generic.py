@@ -60,6 +60,7 @@ def generic(tables: dict[str, Message], command: str, date: str, floor_s: float)
         a["mma_fraction"] / (1 + a["softmax_dim"] / 128)
         for t in tables.values()
         for a in t.get("attention", ())
+        if a["dtype"] == "bf16"
     ]
     fraction = [t["memory"]["memory_fraction"] for t in tables.values() if "memory" in t]
     windows = [

@@ -62,6 +62,7 @@ PEAK = {"bf16": "fp16", "nvfp4": "fp4", "fp8": "fp8", "fp8-block": "fp8", "fp32"
 # of these sources is not of that kind.
 LEFT_OUT = {"Intel-Arc-B60"}
 MIN_ROWS = 100
+MIN_ATTENTION_ROWS = 20
 # Coefficients are fitted to as many rows as a fit can use; more are thinned.
 MAX_ROWS = 1500
 
@@ -169,7 +170,7 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
                 ],
                 dtype=bool,
             )
-            if mask.sum() < 20:
+            if mask.sum() < MIN_ATTENTION_ROWS:
                 continue
             chosen = of_gpu[mask]
             if "te/flash" in choice:  # timed eagerly, see _without_launch_floor
@@ -182,6 +183,32 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
             result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data, kernel))
             break
     return result
+
+
+# Fused attention in 8 bits: types, whose rows, and whose kernels they are.
+QUANTIZED_ATTENTION = ("fp8", "mxfp8")
+QUANTIZED_SOURCE = ("cudnn-fe", "cudnn", "cudnn-9")
+
+
+def select_quantized_attention(rows: Rows, gpus: dict[str, Gpu], dtype: str) -> list[Selection]:
+    """Training rows in 8 bits. Backward computes all keys before a query, whatever the window
+    (compiler/lower/kernels/attention_kernel.cc); forward rows with a window are left out."""
+    source, impl, kernel = QUANTIZED_SOURCE
+    usable = rows[
+        (rows["source"] == source)
+        & (rows["impl"] == impl)
+        & (rows["dtype"] == dtype)
+        & (
+            (rows["phase"] == "train_bwd")
+            | ((rows["phase"] == "train_fwd") & (rows["window"] == 0))
+        )
+    ]
+    data = f"{file_of('attention', source)} ({source} {dtype})"
+    return [
+        Selection(gpus[name], dtype, gpus[name].peaks["fp8"], of_gpu, data, kernel)
+        for name in _gpu_names(usable)
+        if len(of_gpu := usable[usable["gpu"] == name]) >= MIN_ATTENTION_ROWS
+    ]
 
 
 # Convolutions, all passes: the dtype of the rows for each type of coefficients.

@@ -290,6 +290,11 @@ def fit_tables(measured: Measured, fitting: Fitting) -> dict[str, Message]:
     for name, message in fit_attention(chosen, fitting).items():
         table(name)["attention"] = [message]
         report(f"attention {name}: {message['fit']['held_out_error_large']:.1%}")
+    for dtype in plan.QUANTIZED_ATTENTION:
+        chosen = plan.select_quantized_attention(measured.attention, gpus, dtype)
+        for name, message in fit_attention(chosen, fitting).items():
+            table(name).setdefault("attention", []).append(message)
+            report(f"attention {dtype} {name}: {message['fit']['held_out_error_large']:.1%}")
     for name, message in fit_memory(measured, tables, fitting).items():
         table(name)["memory"] = message
         report(f"memory {name}: {message['memory_fraction']:.2f} of bandwidth")

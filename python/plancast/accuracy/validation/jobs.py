@@ -13,7 +13,7 @@ from plancast.accuracy.validation.architecture import (
 from plancast.accuracy.validation.recompute_modules import selective_of
 from plancast.accuracy.validation.row_recipe import RowRecipe, recipe_of
 from plancast.accuracy.validation.rows import Row
-from plancast.accuracy.validation.scaling import dtype_of
+from plancast.accuracy.validation.scaling import dtype_of, types_of
 from plancast.accuracy.validation.software import (
     layout_of,
     overlaps_tp,
@@ -28,6 +28,7 @@ from plancast.frameworks.megatron_stages import layout_of_string
 from plancast.frameworks.plan import layout_text
 from plancast.model import Model
 from plancast.models import presets
+from plancast.precision import Types
 from plancast.strategy import Strategy
 
 # Tokens that say aloud that nothing is overlapped.
@@ -64,6 +65,7 @@ class RowJob:
     chosen: dict[str, str] = field(default_factory=dict)
     # What CUDA graphs capture: whole passes, or these parts of layers (`attn+mlp`).
     cuda_graphs: bool | str = False
+    types: Types = field(default_factory=Types)
 
 
 def prepare(row: Row) -> RowJob:
@@ -87,8 +89,11 @@ def prepare(row: Row) -> RowJob:
         candidates[0].strategy.check_supported()
     except InputError as error:
         raise UnsupportedError(str(error)) from None
-    graphs = _graphs(row, shipped, chosen)
-    return RowJob(row, model, profile, _dtype(row, chosen), tuple(candidates), chosen, graphs)
+    types = types_of(row)
+    if shipped is not None and shipped.exact and shipped.recipe.attention:
+        types["attention_dtype"] = shipped.recipe.attention
+    graphs, dtype = _graphs(row, shipped, chosen), _dtype(row, chosen)
+    return RowJob(row, model, profile, dtype, tuple(candidates), chosen, graphs, types)
 
 
 def _graphs(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> bool | str:

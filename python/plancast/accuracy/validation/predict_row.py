@@ -11,7 +11,6 @@ from plancast.accuracy.validation.flops import UnknownFormulaError, measured_sec
 from plancast.accuracy.validation.jobs import Candidate, RowJob, prepare
 from plancast.accuracy.validation.residuals import ErrorTerms, Residual, terms_of
 from plancast.accuracy.validation.rows import Row
-from plancast.accuracy.validation.scaling import types_of
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.learned import Evidence
@@ -230,7 +229,7 @@ def _predict(
         memory_first=memory_first,
         datasheet=datasheet,
         what_if=what_if,
-        **types_of(job.row),
+        **job.types,
     )
 
 

@@ -152,6 +152,29 @@ TEST(AttentionKernelTest, AWindowReadsAsManyKeysAsThereAre) {
   EXPECT_EQ(kernel.kv_len, (pairs + kS / 2) / kS);  // on average
 }
 
+TEST(AttentionKernelTest, RunsInSixteenBitsUnlessAskedFor) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.Type(DType::kMxfp8);
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.core").at(0).dtype, DType::kBf16);
+  EXPECT_EQ(Kernels(plan, "layer.F", "mlp.fc2").at(0).dtype, DType::kMxfp8);
+  plan.profile().types.attention_dtype = DType::kMxfp8;
+  EXPECT_EQ(Kernels(plan, "layer.F", "attn.core").at(0).dtype, DType::kMxfp8);
+}
+
+// Its backward kernel does not leave out what lies outside of a window.
+TEST(AttentionKernelTest, InEightBitsBackwardComputesTheWholeMask) {
+  TransformerConfig config = Llama();
+  config.window = 32;
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  plan.profile().types.attention_dtype = DType::kFp8;
+  EXPECT_FALSE(Kernels(plan, "window_layer.F", "attn.core").at(0).causal);
+  const KernelSpec backward = Kernels(plan, "window_layer.B", "attn.core.bwd").at(0);
+  EXPECT_TRUE(backward.causal);
+  EXPECT_EQ(backward.kv_len, kS);
+  plan.profile().types.attention_dtype = DType::kBf16;
+  EXPECT_FALSE(Kernels(plan, "window_layer.B", "attn.core.bwd").at(0).causal);
+}
+
 TEST(AttentionKernelTest, LatentHeadsHaveTwoPartsAndAValue) {
   TransformerConfig config = Llama(kHeads);
   config.latent = {48, 64, 24, 8, 16};
