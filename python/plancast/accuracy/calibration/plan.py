@@ -185,29 +185,25 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
     return result
 
 
-# Fused attention in 8 bits: types, whose rows, and whose kernels they are.
+# Fused attention in 8 bits.
 QUANTIZED_ATTENTION = ("fp8", "mxfp8")
-QUANTIZED_SOURCE = ("cudnn-fe", "cudnn", "cudnn-9")
 
 
 def select_quantized_attention(rows: Rows, gpus: dict[str, Gpu], dtype: str) -> list[Selection]:
     """Training rows in 8 bits. Backward computes all keys before a query, whatever the window
     (compiler/lower/kernels/attention_kernel.cc); forward rows with a window are left out."""
-    source, impl, kernel = QUANTIZED_SOURCE
+    impl = "cudnn"
+    forward = (rows["phase"] == "train_fwd") & (rows["window"] == 0)
     usable = rows[
-        (rows["source"] == source)
-        & (rows["impl"] == impl)
+        (rows["impl"] == impl)
         & (rows["dtype"] == dtype)
-        & (
-            (rows["phase"] == "train_bwd")
-            | ((rows["phase"] == "train_fwd") & (rows["window"] == 0))
-        )
+        & (forward | (rows["phase"] == "train_bwd"))
     ]
-    data = f"{file_of('attention', source)} ({source} {dtype})"
+    data = f"{file_of('attention')} ({impl} {dtype})"
     return [
-        Selection(gpus[name], dtype, gpus[name].peaks["fp8"], of_gpu, data, kernel)
+        Selection(gpus[name], dtype, gpus[name].peaks["fp8"], chosen, data, "cudnn-9")
         for name in _gpu_names(usable)
-        if len(of_gpu := usable[usable["gpu"] == name]) >= MIN_ATTENTION_ROWS
+        if len(chosen := usable[usable["gpu"] == name]) >= MIN_ATTENTION_ROWS
     ]
 
 
