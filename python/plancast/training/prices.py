@@ -35,7 +35,8 @@ class Quote:
         if self.kind == "own":
             return f"${self.usd:g} per GPU-hour, given"
         how = "" if self.known == "read" else f"; {self.known}"
-        return f"${self.usd:g} per GPU-hour {self.kind} ({self.source}, {self.date}{how})"
+        when = f", {self.date}" if self.date else ""
+        return f"${self.usd:g} per GPU-hour {self.kind} ({self.source}{when}{how})"
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,16 @@ def rent_if_known(machine: Machine, price: float | str = "on-demand") -> Rent | 
 def quotes() -> list[Quote]:
     """Every price on record."""
     return list(_quotes())
+
+
+def on_record(machine: Machine) -> list[Quote]:
+    """The prices on record of a machine: of each kind those of its sections that have one.
+
+    >>> [quote.kind for quote in on_record(Machine.preset("dgx-h100"))]
+    ['on-demand', 'reserved', 'spot']
+    """
+    found = (_quote(section, kind) for kind in KINDS for section in machine.sections)
+    return list(dict.fromkeys(quote for quote in found if quote is not None))
 
 
 def draw(machine: Machine, *, pue: float | None = None, watts: float | None = None) -> Draw:
@@ -161,12 +172,7 @@ def _given(usd: float) -> Quote:
 
 
 def _on_record(section: Machine, kind: str) -> Quote:
-    known = {(quote.of, quote.kind): quote for quote in _quotes()}
-    stated = float(section.to_dict()["gpu"].get("usd_per_hour") or 0)
-    of_gpu = known.get((section.gpu, kind))
-    if kind == "on-demand" and stated > 0 and (of_gpu is None or of_gpu.usd != stated):
-        return Quote(section.gpu, kind, stated, "the machine's `usd_per_hour`", "", "read")
-    quote = known.get((section.name, kind)) or of_gpu
+    quote = _quote(section, kind)
     if quote is not None:
         return quote
     others = [f"{q.kind} ${q.usd:g}" for q in _quotes() if q.of in (section.name, section.gpu)]
@@ -175,6 +181,16 @@ def _on_record(section: Machine, kind: str) -> Quote:
         f"no {kind} price of {section.name} ({section.gpu}) is on record.{beside} "
         "Give dollars per GPU-hour (`--price 2.50`)."
     )
+
+
+def _quote(section: Machine, kind: str) -> Quote | None:
+    """The machine's own `usd_per_hour`, else a quote of the preset, else of its GPU."""
+    known = {(quote.of, quote.kind): quote for quote in _quotes()}
+    stated = float(section.to_dict()["gpu"].get("usd_per_hour") or 0)
+    of_gpu = known.get((section.gpu, kind))
+    if kind == "on-demand" and stated > 0 and (of_gpu is None or of_gpu.usd != stated):
+        return Quote(section.gpu, kind, stated, "the machine's `usd_per_hour`", "", "read")
+    return known.get((section.name, kind)) or of_gpu
 
 
 @cache

@@ -9,6 +9,7 @@ import plancast as pc
 import pytest
 from plancast.cli.main import main
 from plancast.training.morphing import Gear, morph
+from plancast.training.prices import rent
 
 # Eight hosts do 8 samples a second, six do 6, and so on.
 STALL, LOAD, RESTART, INTERVAL = 10.0, 20.0, 100.0, 190.0
@@ -138,7 +139,7 @@ def result() -> pc.SpotRun:
 
 def test_dollars_a_sample_are_hosts_times_price(result):
     paid = result.trace.host_seconds(result.outcome.wall_s) / 3600
-    assert result.usd == pytest.approx(paid * 8 * 1.25)
+    assert result.usd == pytest.approx(paid * rent(MACHINE, "spot").usd_per_hour / MACHINE.hosts)
     assert result.usd_per_sample == pytest.approx(result.usd / (2e9 / 2048))
     own = result.reference
     assert result.dedicated_usd_per_sample == pytest.approx(own.hosts * 8 * 3.5 / 3600 / own.rate)
