@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,32 @@ def rent(machine: Machine, price: float | str = "on-demand") -> Rent:
         if quote not in quotes:
             quotes.append(quote)
     return Rent(total, tuple(quotes))
+
+
+def priced(machine: Machine) -> Machine:
+    """The machine with the on-demand prices on record in it; itself where one is not known.
+
+    >>> priced(Machine.preset("t4-pcie")).to_dict()["gpu"]["usd_per_hour"]
+    0.526
+    """
+    found = [(section, _quote(section, "on-demand")) for section in machine.sections]
+    total: Machine | None = None
+    for section, quote in found:
+        if quote is None:
+            return machine
+        fields = section.to_dict()
+        if fields["gpu"].get("usd_per_hour") != quote.usd:
+            fields["gpu"]["usd_per_hour"] = quote.usd
+            section = Machine.from_dict(fields)
+        total = section if total is None else total + section
+    return total or machine
+
+
+@lru_cache(maxsize=64)
+def usd_per_s(machine: Machine) -> float | None:
+    """Dollars that a whole machine costs a second, on demand; None: no price is on record."""
+    known = rent_if_known(machine)
+    return None if isinstance(known, str) else known.usd_per_hour / 3600
 
 
 def rent_if_known(machine: Machine, price: float | str = "on-demand") -> Rent | str:

@@ -48,6 +48,39 @@ def test_mixed_machines_add_up():
     assert len(rent(machine).quotes) == 2
 
 
+@pytest.mark.parametrize(
+    ("machine", "plan"),
+    [("p5-h100:2", "mb=4,zero=1"), ("t4-pcie:1", "mb=1"), ("dgx-h100:1+dgx-b200:1", "mb=4,zero=1")],
+)
+def test_a_step_costs_what_a_run_pays(machine, plan):
+    model, where = pc.Model.preset("gpt2"), pc.Machine.open(machine)
+    batch = 16 * where.devices
+    step = pc.predict(model, where, plan, batch=batch).to_dict()["cost"]["usd_per_iteration"]
+    run = pc.train(model, where, plan, tokens="1B", batch=batch, failures=None)
+    assert run.usd == pytest.approx(step * run.steps)
+
+
+def test_a_step_without_a_price_has_no_cost():
+    forecast = pc.predict(pc.Model.preset("gpt2"), pc.Machine.preset("gb300-nvl72"), "mb=4")
+    assert forecast.to_dict()["cost"]["usd_per_iteration"] is None
+
+
+def test_plans_are_ranked_by_any_price_on_record():
+    model, where = pc.Model.preset("gpt2"), pc.Machine.preset("t4-pcie")
+    asked = {"batch": 16, "space": "tp=1|2,pp=1|2,mb=1"}
+    by_time = pc.rank(model, where, **asked)
+    told: list[float] = []
+    by_cost = pc.rank(
+        model, where, objective="cost", found=lambda plan, value, left: told.append(value), **asked
+    )
+    assert [plan.strategy for plan in by_cost] == [plan.strategy for plan in by_time]
+    assert len(by_cost) > 1
+    for value in told:
+        assert value < 0.01  # dollars, not seconds
+    with pytest.raises(pc.InputError, match="price of a GB300 is not known"):
+        pc.rank(model, pc.Machine.preset("gb300-nvl72"), objective="cost", batch=16)
+
+
 def test_no_price_is_said_with_what_there_is():
     machine = pc.Machine.preset("gb200-nvl72")
     with pytest.raises(
