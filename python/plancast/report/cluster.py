@@ -78,16 +78,24 @@ def change_table(rows: Sequence[ClusterChange], tenant: str | None = None) -> Re
     return table
 
 
+_ORDERS = {
+    "intensity": "by intensity",
+    "given": "by given priority",
+    "reverse": "the lowest intensity first",
+}
+
+
 def _said(outcome: ClusterOutcome) -> str:
     options = outcome.options
     words = [f"links: {options['sharing']}"]
     if options["sharing"] == "strict":
-        words.append(f"by {options['order']}")
+        words.append(_ORDERS[options["order"]])
         if options["levels"]:
             words.append(f"in {options['levels']} levels")
     words.append(f"paths by {options['paths']}")
     slowed = sum(job.slowdown > 1.001 for job in outcome.jobs)
-    return f"{', '.join(words)}; {slowed:,} jobs are slowed down by others"
+    who = "1 job is" if slowed == 1 else f"{slowed:,} jobs are"
+    return f"{', '.join(words)}; {who} slowed down by others"
 
 
 def _jobs(outcome: ClusterOutcome) -> FittedTable:

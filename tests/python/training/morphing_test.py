@@ -152,6 +152,29 @@ def test_goodput_is_that_of_the_simulated_run(result):
     assert 0 < result.goodput < 1
 
 
+def test_two_events_cost_what_the_closed_form_says():
+    """VARUNA-3 of a whole run: goodput and dollars a sample, by hand from its two plans."""
+    every, restart, first, second = 400.0, 300.0, 2_000.0, 5_900.0
+    run = spot(
+        trace((0, 2), (first, 1), (second, 2)), restart=restart, checkpoints=f"every={every}s",
+    )  # fmt: skip
+    one, two = run.gears
+    # Two hosts lose what they did since their last state; one host saves before it leaves.
+    kept = int(first / (every + two.stall_s)) * every * two.rate
+    begun = first + restart + one.load_s
+    cycles, rest = divmod(second - begun, every + one.stall_s)
+    assert rest < every
+    kept += (cycles * every + rest) * one.rate
+    samples = 2e9 / 2048
+    left = (samples - kept) / two.rate
+    wall = second + one.stall_s + restart + two.load_s + left + int(left / every) * two.stall_s
+    assert run.outcome.wall_s == pytest.approx(wall, rel=1e-9)
+    host_s = 2 * first + 1 * (second - first) + 2 * (wall - second)
+    assert run.goodput == pytest.approx(samples / host_s / (two.rate / 2), rel=1e-9)
+    price = rent(MACHINE, "spot").usd_per_hour / MACHINE.hosts / 3600
+    assert run.usd_per_sample == pytest.approx(price * host_s / samples, rel=1e-9)
+
+
 @pytest.mark.parametrize(("factor", "wins"), [(0.999, True), (1.001, False)])
 def test_spot_wins_exactly_below_its_goodput(result, factor: float, wins: bool):
     dear = result.goodput * 3.5 * factor
