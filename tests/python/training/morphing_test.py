@@ -102,6 +102,12 @@ def test_hosts_that_the_job_does_not_use_may_go():
     assert (found.wall_s, found.restarts) == (1_000.0, 0)
 
 
+def test_a_run_that_is_shorter_than_a_save():
+    short = spot(trace((0, 2), (2_000, 1)), tokens=100)
+    assert short.outcome.restarts == 0
+    assert short.outcome.wall_s == pytest.approx(100 / 2048 / short.reference.rate)
+
+
 def test_it_waits_where_nothing_fits():
     found = run(trace((0, 8), (1_000, 1), (5_000, 8)), 20_000.0)
     assert found.waiting_s == pytest.approx(4_000)

@@ -163,6 +163,7 @@ def test_energy_is_rated_power_times_pue(run):
         ({"pue": 0.5}, "`pue`"),
         ({"checkpoints": "blocking"}, "give `every`"),
         ({"simulate_runs": 3}, "nothing to simulate"),
+        ({"failures": "gpu=1s"}, "does not get anywhere"),
     ],
 )
 def test_runs_nobody_can_mean(how: dict, words: str):
