@@ -143,6 +143,15 @@ def gpus(number: int) -> str:
     return f"{number:,} GPU{'' if number == 1 else 's'}"
 
 
+def jobs(number: int) -> str:
+    """How many jobs, in words.
+
+    >>> jobs(1), jobs(5000)
+    ('1 job', '5,000 jobs')
+    """
+    return f"{number:,} job{'' if number == 1 else 's'}"
+
+
 def ranges(numbers: Sequence[int]) -> str:
     """Ascending numbers, neighbours joined.
 

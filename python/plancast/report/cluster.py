@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable
-from plancast.textual import count, duration, percent
+from plancast.textual import count, duration, gpus, percent
+from plancast.textual import jobs as jobs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ _EXACT = 5e-5
 def cluster_tables(outcome: ClusterOutcome) -> RenderableType:
     """The cluster, its jobs, its links and who waits for whom."""
     when = "in the long run" if outcome.steady else f"over {duration(outcome.end)}"
-    head = Text(f"{len(outcome.jobs):,} jobs on {outcome.gpus:,} GPUs", style="bold")
+    head = Text(f"{jobs_of(len(outcome.jobs))} on {gpus(outcome.gpus)}", style="bold")
     head.append(
         f" {when}: GPUs compute {percent(outcome.busy_share)} of the time, "
         f"{percent(outcome.busy_share_of_jobs)} of that of jobs",
@@ -94,8 +95,8 @@ def _said(outcome: ClusterOutcome) -> str:
             words.append(f"in {options['levels']} levels")
     words.append(f"paths by {options['paths']}")
     slowed = sum(job.slowdown > 1.001 for job in outcome.jobs)
-    who = "1 job is" if slowed == 1 else f"{slowed:,} jobs are"
-    return f"{', '.join(words)}; {who} slowed down by others"
+    verb = "is" if slowed == 1 else "are"
+    return f"{', '.join(words)}; {jobs_of(slowed)} {verb} slowed down by others"
 
 
 def _jobs(outcome: ClusterOutcome) -> FittedTable:
