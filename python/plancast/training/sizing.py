@@ -170,7 +170,7 @@ def _fewest(
 def _cheaper(trials: dict[str, _Trial], sizing: Sizing) -> Option | None:
     """Of what was tried of the best machine, what costs least, if that is clearly less."""
     best = sizing.best
-    if best is None or best.run is None or best.run.usd is None:
+    if sizing.days is None or best is None or best.run is None or best.run.usd is None:
         return None
     trial = trials[best.machine]
     options = [Option(trial.name, run) for run in trial.found.values() if run is not None]

@@ -62,6 +62,16 @@ def test_a_budget_alone_buys_the_most_hosts(sizing):
     assert pc.train(MODEL, more, **ASKED).usd > 1.1 * cost or more.devices > 128
 
 
+def test_of_a_budget_alone_fewer_hosts_are_no_advice():
+    """They cost less and take longer, and nobody asked for the fewest."""
+    model = pc.Model.preset("llama3-8b")
+    rich = pc.size(
+        model, ["dgx-b200"], tokens="1T", budget="150K", batch=512, curve=False, most_gpus=128
+    )
+    assert rich.best is not None and rich.best.hosts > 1
+    assert rich.cheaper is None
+
+
 def test_confidence_asks_for_more(sizing):
     first = next(option for option in sizing.options if option.machine == "dgx-h100")
     days = first.run.days * 1.001
