@@ -62,6 +62,40 @@ def test_a_budget_alone_buys_the_most_hosts(sizing):
     assert pc.train(MODEL, more, **ASKED).usd > 1.1 * cost or more.devices > 128
 
 
+def test_more_hosts_that_cost_less_keep_a_budget_that_the_fewest_do_not():
+    """Few hosts have poor plans: their run costs more than that of more hosts."""
+    model, machines = pc.Model.preset("llama3-70b"), ["gb200-nvl72"]
+    asked = {"tokens": "2T", "days": 30, "batch": 1024, "curve": False, "failures": None,
+             "session": pc.Session()}  # fmt: skip
+    fewest = pc.size(model, machines, **asked)
+    if fewest.cheaper is None:
+        pytest.skip("the fewest hosts are the cheapest")
+    budget = (fewest.best.run.usd + fewest.cheaper.run.usd) / 2
+    kept = pc.size(model, machines, budget=budget, **asked)
+    assert kept.best is not None
+    assert kept.best.run.usd <= budget and kept.best.run.days <= 30
+    assert kept.best.hosts > fewest.best.hosts
+    poor = pc.size(model, machines, budget=fewest.cheaper.run.usd / 2, **asked)
+    assert poor.best is None
+    # What is told as the cheapest is the cheapest that was tried.
+    assert poor.options[0].run.usd <= fewest.cheaper.run.usd
+
+
+def test_a_budget_that_the_smallest_machine_breaks_may_pay_a_larger_one():
+    model = pc.Model.preset("llama3-70b")
+    asked = {"tokens": "100B", "batch": 256, "curve": False, "failures": None, "most_gpus": 256}
+    two = pc.train(
+        model, pc.Machine.preset("dgx-h100", hosts=2), tokens="100B", batch=256, failures=None
+    )
+    found = pc.size(model, ["dgx-h100"], budget=0.9 * two.usd, **asked)
+    assert found.best is not None
+    assert found.best.hosts > 2 and found.best.run.usd <= 0.9 * two.usd
+    none = pc.size(model, ["dgx-h100"], budget=0.1 * two.usd, **asked)
+    assert none.best is None
+    assert none.options[0].run.usd < two.usd
+    assert "costs $" in none.options[0].why_not
+
+
 def test_of_a_budget_alone_fewer_hosts_are_no_advice():
     """They cost less and take longer, and nobody asked for the fewest."""
     model = pc.Model.preset("llama3-8b")
