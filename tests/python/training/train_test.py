@@ -115,6 +115,11 @@ def test_failures_stretch_the_run(run):
     assert simulated.simulated.useful == pytest.approx(simulated.useful_share, rel=0.02)
 
 
+def test_that_nothing_fails_is_said(run):
+    assert "nothing fails, and nothing is saved" in run.assumed
+    assert not any("nothing fails" in text for text in train(failures="llama3").assumed)
+
+
 def test_spare_hosts_are_paid_for(run):
     spare = train(failures="llama3,spares=1")
     assert spare.gpus_paid == 24
