@@ -143,13 +143,13 @@ def gpus(number: int) -> str:
     return f"{number:,} GPU{'' if number == 1 else 's'}"
 
 
-def jobs(number: int) -> str:
-    """How many jobs, in words.
+def counted(number: int, what: str) -> str:
+    """How many of a thing, in words.
 
-    >>> jobs(1), jobs(5000)
+    >>> counted(1, "job"), counted(5000, "job")
     ('1 job', '5,000 jobs')
     """
-    return f"{number:,} job{'' if number == 1 else 's'}"
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def ranges(numbers: Sequence[int]) -> str:

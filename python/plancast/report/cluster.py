@@ -8,8 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable
-from plancast.textual import count, duration, gpus, percent
-from plancast.textual import jobs as jobs_of
+from plancast.textual import count, counted, duration, gpus, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +25,7 @@ _EXACT = 5e-5
 def cluster_tables(outcome: ClusterOutcome) -> RenderableType:
     """The cluster, its jobs, its links and who waits for whom."""
     when = "in the long run" if outcome.steady else f"over {duration(outcome.end)}"
-    head = Text(f"{jobs_of(len(outcome.jobs))} on {gpus(outcome.gpus)}", style="bold")
+    head = Text(f"{counted(len(outcome.jobs), 'job')} on {gpus(outcome.gpus)}", style="bold")
     head.append(
         f" {when}: GPUs compute {percent(outcome.busy_share)} of the time, "
         f"{percent(outcome.busy_share_of_jobs)} of that of jobs",
@@ -96,7 +95,7 @@ def _said(outcome: ClusterOutcome) -> str:
     words.append(f"paths by {options['paths']}")
     slowed = sum(job.slowdown > 1.001 for job in outcome.jobs)
     verb = "is" if slowed == 1 else "are"
-    return f"{', '.join(words)}; {jobs_of(slowed)} {verb} slowed down by others"
+    return f"{', '.join(words)}; {counted(slowed, 'job')} {verb} slowed down by others"
 
 
 def _jobs(outcome: ClusterOutcome) -> FittedTable:

@@ -15,6 +15,7 @@ from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE
 from plancast.progress import Progress, following
 from plancast.session import Session
+from plancast.textual import counted
 from plancast.training import amounts
 from plancast.training.best_plan import NoPlanFitsError
 from plancast.training.run import train
@@ -283,7 +284,7 @@ def _too_slow(trial: _Trial, confidence: float) -> Option:
         return Option(trial.name, None, trial.why)
     run = min(runs, key=lambda one: one.seconds_at(confidence))
     why = (
-        f"the fastest size tried, {run.machine.hosts:,} hosts, needs "
+        f"the fastest size tried, {counted(run.machine.hosts, 'host')}, needs "
         f"{amounts.whole_run(run.seconds_at(confidence))}"
     )
     if 2 * run.machine.hosts <= trial.most:

@@ -111,7 +111,7 @@ def test_a_run_that_is_shorter_than_a_save():
 def test_it_waits_where_nothing_fits():
     found = run(trace((0, 8), (1_000, 1), (5_000, 8)), 20_000.0)
     assert found.waiting_s == pytest.approx(4_000)
-    with pytest.raises(pc.InputError, match="the trace ends with 1 hosts"):
+    with pytest.raises(pc.InputError, match="the trace ends with 1 host,"):
         run(trace((0, 8), (1_000, 1)), 20_000.0)
 
 
@@ -257,6 +257,17 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     path.write_text("time_h,hosts\n0,2\n3,1\n1,2\n")
     assert main(line) == 2
     assert "trace.csv:4: time goes back" in capsys.readouterr().err
+
+
+def test_small_states_and_large_rates_are_readable(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    path = tmp_path / "trace.csv"
+    path.write_text("time_h,hosts\n0,16\n1,15\n")
+    line = ["spot", "-m", "resnet50", "-c", "t4-pcie", "--availability", str(path)]
+    assert main([*line, "--samples", "100M", "--batch", "2048", "--dtype", "fp16"]) == 0
+    out = capsys.readouterr().out
+    assert "1 restart," in out
+    assert " 0 GB" not in out and " 0 TB" not in out and "e+" not in out
 
 
 def second_by_second(

@@ -136,6 +136,11 @@ def test_a_date_that_no_size_keeps_is_said_with_the_fastest():
     assert "the fastest size tried, 8 hosts" in sizing.options[0].why_not
 
 
+def test_one_host_is_one_host():
+    sizing = pc.size(MODEL, ["dgx-h100"], days="1h", curve=False, most_gpus=8, **ASKED)
+    assert "the fastest size tried, 1 host, needs" in sizing.options[0].why_not
+
+
 def test_the_knee_of_amdahls_law():
     # rate = n / (1 + n/n0): a doubling gives 1.5 times as much at n = n0 hosts.
     for n0 in (4, 16, 64):
