@@ -39,13 +39,24 @@ def fields_of(forecast: Forecast, core: _core.Forecast) -> dict[str, Any]:
         "simulate_s": core.simulate_s,
         "provenance": _provenance(forecast, core),
         "cost": {
-            "usd_per_iteration": core.usd_per_iteration or None,
+            "usd_per_iteration": usd_of(forecast, core),
             "kwh_per_iteration": core.kwh_per_iteration or None,
         },
     }
     if forecast.distribution is not None:
         fields["distribution"] = forecast.distribution.to_dict()
     return fields
+
+
+def usd_of(forecast: Forecast, core: _core.Forecast) -> float | None:
+    """Dollars of a step at the price on record of its machine; None: it has none."""
+    from plancast.training.prices import usd_per_s
+
+    machine = getattr(forecast._question, "machine", None)
+    if machine is None:
+        return core.usd_per_iteration or None
+    rate = usd_per_s(machine)
+    return None if rate is None else rate * core.iteration_time_s
 
 
 def _provenance(forecast: Forecast, core: _core.Forecast) -> dict[str, Any]:

@@ -201,9 +201,14 @@ def rank(
             "a store and a Ray cluster are of plans of one type; give `dtype` one type, and search "
             "the others by themselves."
         )
+    searched = machine
+    if objective == "cost":
+        from plancast.training.prices import priced
+
+        searched = priced(machine)
     job = SearchJob(
         model,
-        machine,
+        searched,
         memo,
         samples_per_step or 0,
         objective,
@@ -219,7 +224,7 @@ def rank(
         def ranked(dtype: str, known: list[float]) -> _core.RankResult:
             return _core.rank(
                 model._core,
-                machine._core,
+                searched._core,
                 memo._core,
                 batch=samples_per_step or 0,
                 space=space,

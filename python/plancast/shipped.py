@@ -125,7 +125,7 @@ def _model(name: str) -> dict[str, Any]:
 
 
 def _machine(name: str) -> dict[str, Any]:
-    from plancast.training.prices import rent_if_known
+    from plancast.training.prices import on_record, rent_if_known
 
     machine = Machine.preset(name, hosts=1)
     fields = machine.to_dict()
@@ -142,6 +142,7 @@ def _machine(name: str) -> dict[str, Any]:
         "usd_per_gpu_hour": None
         if isinstance(price, str)
         else price.usd_per_hour / machine.devices,
+        "prices": [quote.to_dict() for quote in on_record(machine)],
     }
 
 

@@ -143,6 +143,15 @@ def gpus(number: int) -> str:
     return f"{number:,} GPU{'' if number == 1 else 's'}"
 
 
+def counted(number: int, what: str) -> str:
+    """How many of a thing, in words.
+
+    >>> counted(1, "job"), counted(5000, "job")
+    ('1 job', '5,000 jobs')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def ranges(numbers: Sequence[int]) -> str:
     """Ascending numbers, neighbours joined.
 

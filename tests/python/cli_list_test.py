@@ -94,6 +94,17 @@ def test_all_about_one(cli, name, said):
     assert cli.json("show", name)[0]["kind"] in KINDS
 
 
+def test_prices_of_a_machine_have_sources_and_dates(cli):
+    (row,) = cli.json("show", "dgx-h100")
+    assert [quote["kind"] for quote in row["prices"]] == ["on-demand", "reserved", "spot"]
+    assert row["usd_per_gpu_hour"] == row["prices"][0]["usd"]
+    out = " ".join(cli("show", "dgx-h100")[1].split())
+    for quote in row["prices"]:
+        told = f"${quote['usd']:g} per GPU-hour {quote['kind']} ({quote['source']}, {quote['date']}"
+        assert told in out
+    assert "no price is on record; give `--price`" in cli("show", "gb300-nvl72")[1]
+
+
 def test_an_installation_that_is_whole(cli):
     code, out, _ = cli("doctor")
     assert code == 0

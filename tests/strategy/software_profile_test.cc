@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -120,6 +123,20 @@ TEST(SoftwareProfileTest, OfSeveralThingsAroundAnOpTheLastCounts) {
   EXPECT_FALSE(own.kernels.extra.at("softmax").fp32);
   EXPECT_TRUE(own.kernels.extra.at("attention_dropout").fp32);
   EXPECT_NE(own.StructureKey(), base.StructureKey());
+}
+
+TEST(SoftwareProfileTest, TheFirstBucketIsSmallOfDdpAlone) {
+  for (const auto& [name, bytes] :
+       std::vector<std::pair<std::string, int64_t>>{{"ddp", 1048576},
+                                                    {"nvidia-pytorch", 1048576},
+                                                    {"nvidia-mxnet", 0},
+                                                    {"nvidia-paddle", 0},
+                                                    {"nvidia-tensorflow", 0},
+                                                    {"nvidia-tensorflow-xla", 0},
+                                                    {"megatron-core", 0}}) {
+    ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile(name));
+    EXPECT_EQ(profile.data_parallel.first_bucket_bytes, bytes) << name;
+  }
 }
 
 TEST(SoftwareProfileTest, TransportsOfTensorParallelismAreData) {

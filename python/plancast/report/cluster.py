@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable
-from plancast.textual import count, duration, percent
+from plancast.textual import count, counted, duration, gpus, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ _EXACT = 5e-5
 def cluster_tables(outcome: ClusterOutcome) -> RenderableType:
     """The cluster, its jobs, its links and who waits for whom."""
     when = "in the long run" if outcome.steady else f"over {duration(outcome.end)}"
-    head = Text(f"{len(outcome.jobs):,} jobs on {outcome.gpus:,} GPUs", style="bold")
+    head = Text(f"{counted(len(outcome.jobs), 'job')} on {gpus(outcome.gpus)}", style="bold")
     head.append(
         f" {when}: GPUs compute {percent(outcome.busy_share)} of the time, "
         f"{percent(outcome.busy_share_of_jobs)} of that of jobs",
@@ -78,16 +78,24 @@ def change_table(rows: Sequence[ClusterChange], tenant: str | None = None) -> Re
     return table
 
 
+_ORDERS = {
+    "intensity": "by intensity",
+    "given": "by given priority",
+    "reverse": "the lowest intensity first",
+}
+
+
 def _said(outcome: ClusterOutcome) -> str:
     options = outcome.options
     words = [f"links: {options['sharing']}"]
     if options["sharing"] == "strict":
-        words.append(f"by {options['order']}")
+        words.append(_ORDERS[options["order"]])
         if options["levels"]:
             words.append(f"in {options['levels']} levels")
     words.append(f"paths by {options['paths']}")
     slowed = sum(job.slowdown > 1.001 for job in outcome.jobs)
-    return f"{', '.join(words)}; {slowed:,} jobs are slowed down by others"
+    verb = "is" if slowed == 1 else "are"
+    return f"{', '.join(words)}; {counted(slowed, 'job')} {verb} slowed down by others"
 
 
 def _jobs(outcome: ClusterOutcome) -> FittedTable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from plancast.accuracy.report.fitted_table import FittedTable
+from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
 from plancast.gradient_traffic.traffic import size_text
 from plancast.textual import change, duration, percent
 
@@ -41,7 +41,16 @@ def gradient_tables(
     return Group(*parts)
 
 
-def _figures(found: GradientForecast) -> Text:
+def _figures(found: GradientForecast) -> Group:
+    plan = f"{found.strategy}, " if found.strategy else ""
+    sent = Text("sent as    ", style="dim")
+    sent.append(str(found.traffic), style="not dim")
+    head = Text("plan       ", style="dim")
+    head.append(f"{plan}global batch {found.global_batch:,}", style="not dim")
+    return Group(WrappedText(head), WrappedText(sent), _times(found))
+
+
+def _times(found: GradientForecast) -> Text:
     text = Text()
 
     def line(name: str, value: str, rest: str = "", style: str = "") -> None:
@@ -49,9 +58,6 @@ def _figures(found: GradientForecast) -> Text:
         text.append(value, style=style)
         text.append(f"   {rest}\n" if rest else "\n", style="dim")
 
-    plan = f"{found.strategy}, " if found.strategy else ""
-    line("plan", f"{plan}global batch {found.global_batch:,}")
-    line("sent as", str(found.traffic))
     line(
         "iteration",
         duration(found.iteration_time),

@@ -145,13 +145,16 @@ def _model_story(name: str) -> RenderableType:
 
 
 def _machine_story(name: str) -> RenderableType:
+    from plancast.training.prices import on_record
+
     machine = Machine.preset(name, hosts=1)
-    row = shipped.facts("machines", name)
     fields = machine.to_dict()
     lines: list[RenderableType] = [Text(machine.describe().rstrip())]
-    price = row["usd_per_gpu_hour"]
-    if price is not None:
-        lines.append(Text(f"  price: ${price:g} a GPU-hour on demand (docs/training_runs.md)"))
+    prices = [str(quote) for quote in on_record(machine)]
+    lines += [
+        WrappedText(f"price: {text}")
+        for text in prices or ["no price is on record; give `--price` or `usd_per_hour`"]
+    ]
     lines.append(WrappedText(f"source: {fields['source']}", style="dim"))
     lines.append(WrappedText(f"GPU: {fields['gpu']['source']}", style="dim"))
     lines.append(WrappedText(f"next: plancast plan llama3-8b {name}:2", style="dim"))

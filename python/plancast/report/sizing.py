@@ -9,7 +9,7 @@ from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
 from plancast.report.training import stands_on
-from plancast.textual import bar, count, percent
+from plancast.textual import bar, count, counted, percent
 from plancast.training.amounts import energy, money, whole_run
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def sizing_tables(sizing: Sizing) -> RenderableType:
     if best is not None and best.run is not None:
         parts += [
             Text(
-                f"{best.hosts:,} host{'' if best.hosts == 1 else 's'} of {best.machine}: "
+                f"{counted(best.hosts, 'host')} of {best.machine}: "
                 + whole_run(best.run.seconds)
                 + ("" if best.run.usd is None else f", {money(best.run.usd)}"),
                 style="bold green",
@@ -163,7 +163,11 @@ def _curve(sizing: Sizing) -> Group:
 def knee_words(sizing: Sizing) -> str:
     """Up to how many hosts a doubling pays."""
     knee = sizing.knee
-    said = "a doubling never pays here" if knee is None else f"doubling pays up to {knee:,} hosts"
+    said = (
+        "a doubling never pays here"
+        if knee is None
+        else f"doubling pays up to {counted(knee, 'host')}"
+    )
     if knee == sizing.curve[-1].hosts:
         said += " at least"
     return f"{said} (1.5 times as fast or more)"

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable
 from plancast.report.training import stands_on
-from plancast.textual import count, percent
-from plancast.training.amounts import money, whole_run
+from plancast.textual import count, counted, percent
+from plancast.training.amounts import data, money, whole_run
 
 if TYPE_CHECKING:
     from plancast.training.spot import SpotRun
@@ -21,7 +21,7 @@ def spot_tables(run: SpotRun) -> RenderableType:
     outcome = run.outcome
     subject = Text(run.model.name, style="bold")
     subject.append(
-        f" on up to {run.trace.most:,} hosts of {run.machine.name}, "
+        f" on up to {counted(run.trace.most, 'host')} of {run.machine.name}, "
         f"{count(outcome.samples)} samples",
         style="",
     )
@@ -43,7 +43,7 @@ def _figures(run: SpotRun) -> Text:
     line(
         "time",
         whole_run(outcome.wall_s),
-        f"{outcome.restarts} restarts, {count(outcome.lost_samples)} samples done twice",
+        f"{counted(outcome.restarts, 'restart')}, {count(outcome.lost_samples)} samples done twice",
         "bold green",
     )
     low, high = run.interval
@@ -52,7 +52,7 @@ def _figures(run: SpotRun) -> Text:
     line(
         "goodput",
         percent(run.goodput),
-        f"work for a paid host-hour, of {run.reference.hosts:,} hosts that never go",
+        f"work for a paid host-hour, of {counted(run.reference.hosts, 'host')} that never go",
     )
     if run.usd is not None and run.usd_per_sample is not None:
         line("cost", money(run.usd), f"{money(1000 * run.usd_per_sample)} for 1,000 samples")
@@ -84,7 +84,7 @@ def _plans(run: SpotRun) -> FittedTable:
         table.row(
             f"{gear.hosts:,}",
             whole_run(run.outcome.by_gear_s[gear.hosts]),
-            f"{gear.rate:,.3g}",
+            f"{gear.rate:,.3g}" if gear.rate < 1000 else count(gear.rate),
             percent(gear.rate / gear.hosts / each),
             gear.strategy,
         )
@@ -100,8 +100,8 @@ def _time(run: SpotRun) -> Group:
         table.row(name, whole_run(seconds), percent(seconds / outcome.wall_s))
     text = Text("checkpoint ", style="dim")
     text.append(
-        f"{run.cost.bytes / 1e9:,.0f} GB every {whole_run(run.interval_s)}; "
-        f"{run.moved_bytes / 1e12:,.3g} TB loaded by restarts of {whole_run(run.restart_s)} each"
+        f"{data(run.cost.bytes)} every {whole_run(run.interval_s)}; "
+        f"{data(run.moved_bytes)} loaded by restarts of {whole_run(run.restart_s)} each"
     )
     return Group(table, text, Text(""))
 

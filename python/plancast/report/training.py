@@ -11,7 +11,7 @@ from rich.text import Text
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
 from plancast.report.remarks import place, remarks
 from plancast.textual import change, count, duration, percent
-from plancast.training.amounts import energy, money, whole_run
+from plancast.training.amounts import data, energy, money, whole_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,7 +155,7 @@ def _time(run: TrainingRun) -> Group:
         cost = found.cost
         line(
             "checkpoint",
-            f"{cost.bytes / 1e9:,.0f} GB every {whole_run(found.shares.interval_s)}; ",
+            f"{data(cost.bytes)} every {whole_run(found.shares.interval_s)}; ",
             f"training stands still for {duration(cost.stall_s)}",
             f", written {duration(cost.lag_s)} later" if cost.lag_s else "",
         )

@@ -119,3 +119,15 @@ def energy(kwh: float) -> str:
         if kwh >= size:
             return f"{kwh / size:,.3g} {name}"
     return f"{kwh:.3g} kWh"
+
+
+def data(size: float) -> str:
+    """Bytes with a scale.
+
+    >>> data(5682e9), data(112e9), data(358e6), data(0)
+    ('5.68 TB', '112 GB', '358 MB', '0 B')
+    """
+    for scale, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= 0.9995 * scale:
+            return f"{size / scale:,.3g} {name}"
+    return f"{size:.0f} B"

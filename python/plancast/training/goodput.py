@@ -100,7 +100,8 @@ def best_interval(costs: Costs, least: float) -> float:
     for _ in range(200):
         middle = (low + high) / 2
         x = middle / costs.mtbf
-        if math.log1p(-x) + x + costs.stall / costs.mtbf > 0:
+        # Near 1 it is so far below that its logarithm ends.
+        if x < 1 and math.log1p(-x) + x + costs.stall / costs.mtbf > 0:
             low = middle
         else:
             high = middle

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from plancast.errors import InputError
+from plancast.textual import counted
 from plancast.training.availability import Availability
 
 # What the seconds of a run are spent on.
@@ -120,8 +121,8 @@ class _Run:
         """Until the next event: nothing fits on what there is."""
         if self._index + 1 == len(self._events):
             raise InputError(
-                f"the trace ends with {self._events[-1][1]:,} hosts, too few for any plan, and "
-                f"{self._done / self._work:.1%} of the work is done. Give a longer trace."
+                f"the trace ends with {counted(self._events[-1][1], 'host')}, too few for any "
+                f"plan, and {self._done / self._work:.1%} of the work is done. Give a longer trace."
             )
         self._restarts = max(0, self._restarts)
         self._advance(self._events[self._index + 1][0], "waiting")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,8 @@ class Quote:
         if self.kind == "own":
             return f"${self.usd:g} per GPU-hour, given"
         how = "" if self.known == "read" else f"; {self.known}"
-        return f"${self.usd:g} per GPU-hour {self.kind} ({self.source}, {self.date}{how})"
+        when = f", {self.date}" if self.date else ""
+        return f"${self.usd:g} per GPU-hour {self.kind} ({self.source}{when}{how})"
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,32 @@ def rent(machine: Machine, price: float | str = "on-demand") -> Rent:
     return Rent(total, tuple(quotes))
 
 
+def priced(machine: Machine) -> Machine:
+    """The machine with the on-demand prices on record in it; itself where one is not known.
+
+    >>> priced(Machine.preset("t4-pcie")).to_dict()["gpu"]["usd_per_hour"]
+    0.526
+    """
+    found = [(section, _quote(section, "on-demand")) for section in machine.sections]
+    total: Machine | None = None
+    for section, quote in found:
+        if quote is None:
+            return machine
+        fields = section.to_dict()
+        if fields["gpu"].get("usd_per_hour") != quote.usd:
+            fields["gpu"]["usd_per_hour"] = quote.usd
+            section = Machine.from_dict(fields)
+        total = section if total is None else total + section
+    return total or machine
+
+
+@lru_cache(maxsize=64)
+def usd_per_s(machine: Machine) -> float | None:
+    """Dollars that a whole machine costs a second, on demand; None: no price is on record."""
+    known = rent_if_known(machine)
+    return None if isinstance(known, str) else known.usd_per_hour / 3600
+
+
 def rent_if_known(machine: Machine, price: float | str = "on-demand") -> Rent | str:
     """The same, or why there is none."""
     _own_price(price)  # what is no price at all is refused
@@ -92,6 +119,16 @@ def rent_if_known(machine: Machine, price: float | str = "on-demand") -> Rent | 
 def quotes() -> list[Quote]:
     """Every price on record."""
     return list(_quotes())
+
+
+def on_record(machine: Machine) -> list[Quote]:
+    """The prices on record of a machine: of each kind those of its sections that have one.
+
+    >>> [quote.kind for quote in on_record(Machine.preset("dgx-h100"))]
+    ['on-demand', 'reserved', 'spot']
+    """
+    found = (_quote(section, kind) for kind in KINDS for section in machine.sections)
+    return list(dict.fromkeys(quote for quote in found if quote is not None))
 
 
 def draw(machine: Machine, *, pue: float | None = None, watts: float | None = None) -> Draw:
@@ -161,12 +198,7 @@ def _given(usd: float) -> Quote:
 
 
 def _on_record(section: Machine, kind: str) -> Quote:
-    known = {(quote.of, quote.kind): quote for quote in _quotes()}
-    stated = float(section.to_dict()["gpu"].get("usd_per_hour") or 0)
-    of_gpu = known.get((section.gpu, kind))
-    if kind == "on-demand" and stated > 0 and (of_gpu is None or of_gpu.usd != stated):
-        return Quote(section.gpu, kind, stated, "the machine's `usd_per_hour`", "", "read")
-    quote = known.get((section.name, kind)) or of_gpu
+    quote = _quote(section, kind)
     if quote is not None:
         return quote
     others = [f"{q.kind} ${q.usd:g}" for q in _quotes() if q.of in (section.name, section.gpu)]
@@ -175,6 +207,16 @@ def _on_record(section: Machine, kind: str) -> Quote:
         f"no {kind} price of {section.name} ({section.gpu}) is on record.{beside} "
         "Give dollars per GPU-hour (`--price 2.50`)."
     )
+
+
+def _quote(section: Machine, kind: str) -> Quote | None:
+    """The machine's own `usd_per_hour`, else a quote of the preset, else of its GPU."""
+    known = {(quote.of, quote.kind): quote for quote in _quotes()}
+    stated = float(section.to_dict()["gpu"].get("usd_per_hour") or 0)
+    of_gpu = known.get((section.gpu, kind))
+    if kind == "on-demand" and stated > 0 and (of_gpu is None or of_gpu.usd != stated):
+        return Quote(section.gpu, kind, stated, "the machine's `usd_per_hour`", "", "read")
+    return known.get((section.name, kind)) or of_gpu
 
 
 @cache

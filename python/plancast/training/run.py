@@ -152,6 +152,8 @@ def train(
         )
     paused = _pauses(evaluate, sum(run.steps for run in runs))
     reliability = _reliability(model, machine, runs, failures, checkpoints)
+    if reliability is None:
+        said.append("nothing fails, and nothing is saved")
     money: Rent | str = rent_if_known(machine, price)
     run = TrainingRun(
         model=model,

@@ -15,6 +15,7 @@ from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE
 from plancast.progress import Progress, following
 from plancast.session import Session
+from plancast.textual import counted
 from plancast.training import amounts
 from plancast.training.best_plan import NoPlanFitsError
 from plancast.training.run import train
@@ -34,6 +35,8 @@ _FIRST_MFU = 0.4
 _SATURATED = 0.95
 # A size that costs less than this share is worth telling.
 _CLEARLY = 0.99
+# Costs so many times the least that was seen do not fall again with more hosts.
+_RISING = 1.5
 _CURVE = (0.25, 0.5, 1, 2, 4)
 
 
@@ -170,7 +173,7 @@ def _fewest(
 def _cheaper(trials: dict[str, _Trial], sizing: Sizing) -> Option | None:
     """Of what was tried of the best machine, what costs least, if that is clearly less."""
     best = sizing.best
-    if best is None or best.run is None or best.run.usd is None:
+    if sizing.days is None or best is None or best.run is None or best.run.usd is None:
         return None
     trial = trials[best.machine]
     options = [Option(trial.name, run) for run in trial.found.values() if run is not None]
@@ -241,7 +244,38 @@ def _option(trial: _Trial, days: float | None, budget: float | None, confidence:
     between = next_above(hosts // 2)
     while between < hosts and time(between) > target:
         between = next_above(between)
-    return Option(trial.name, trial.run(between))
+    fewest = Option(trial.name, trial.run(between))
+    return fewest if budget is None else _affordable(trial, fewest, target, budget, confidence)
+
+
+def _affordable(
+    trial: _Trial, fewest: Option, target: float, budget: float, confidence: float
+) -> Option:
+    """The fewest hosts that keep the budget as well as the date; else the cheapest that were tried.
+
+    More hosts may cost less than the fewest, by better plans.
+    """
+
+    def cost(hosts: int) -> float:
+        """Infinite: not in time, or there is no price."""
+        run = trial.run(hosts)
+        if run is None or run.usd is None or run.seconds_at(confidence) > target:
+            return math.inf
+        return run.usd
+
+    least = fewest.hosts
+    if cost(least) <= budget or cost(least) == math.inf:
+        return fewest
+    hosts = 1 << least.bit_length()
+    while hosts <= trial.most and cost(hosts) <= _RISING * cost(least):
+        if cost(hosts) <= budget:
+            between = next_above(max(fewest.hosts, hosts // 2))
+            while between < hosts and cost(between) > budget:
+                between = next_above(between)
+            return Option(trial.name, trial.run(min(between, hosts)))
+        least = min(least, hosts, key=cost)
+        hosts *= 2
+    return Option(trial.name, trial.run(least))
 
 
 def _too_slow(trial: _Trial, confidence: float) -> Option:
@@ -250,7 +284,7 @@ def _too_slow(trial: _Trial, confidence: float) -> Option:
         return Option(trial.name, None, trial.why)
     run = min(runs, key=lambda one: one.seconds_at(confidence))
     why = (
-        f"the fastest size tried, {run.machine.hosts:,} hosts, needs "
+        f"the fastest size tried, {counted(run.machine.hosts, 'host')}, needs "
         f"{amounts.whole_run(run.seconds_at(confidence))}"
     )
     if 2 * run.machine.hosts <= trial.most:
@@ -262,22 +296,26 @@ def _too_slow(trial: _Trial, confidence: float) -> Option:
 
 
 def _within_budget(trial: _Trial, budget: float) -> Option:
-    """The most hosts that a budget pays for."""
+    """The most hosts that a budget pays for; a few may cost more than many, by poorer plans."""
     found: TrainingRun | None = None
+    least: TrainingRun | None = None
+    lowest = math.inf
     hosts, step = 1, 0
     while hosts <= trial.most:
         run = trial.run(hosts)
         if run is not None and run.usd is None:
             return Option(trial.name, run, f"no price, so no budget: {run.rent}")
         if run is not None and run.usd is not None:
-            if run.usd > budget:
-                if found is None:
-                    return Option(trial.name, run, f"costs {amounts.money(run.usd)}")
+            if run.usd < lowest:
+                least, lowest = run, run.usd
+            if run.usd <= budget:
+                found, step = run, hosts
+            elif found is not None or run.usd > _RISING * lowest:
                 break
-            found, step = run, hosts
         hosts *= 2
     if found is None:
-        return Option(trial.name, None, trial.why)
+        why = trial.why if least is None else f"costs {amounts.money(lowest)}"
+        return Option(trial.name, least, why)
     while (higher := next_above(step)) < min(hosts, trial.most + 1):
         run = trial.run(higher)
         if run is None or run.usd is None or run.usd > budget:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import plancast as pc
 import pytest
@@ -73,6 +74,28 @@ def test_one_job_is_as_its_forecast_to_the_digit(machine, plan, batch, sharing, 
     outcome = pc.cluster([job], where, sharing=sharing)
     assert outcome.jobs[0].alone == forecast.iteration_time
     assert outcome.jobs[0].iteration == forecast.iteration_time
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_so_is_any_plan_on_all_of_a_machine(seed):
+    draw, model = random.Random(seed), pc.Model.preset("gpt2")
+    name = draw.choice(["dgx-h100", "dgx-a100-80g", "t4-pcie", "l40s-host-bridge"])
+    where = pc.Machine.preset(name, hosts=draw.choice([1, 2, 4]))
+    tp, pp = draw.choice([1, 2, 4]), draw.choice([1, 2])
+    # Tensor parallelism stays inside of four GPUs, which is the least that a host has.
+    if where.devices % (tp * pp):
+        pp = 1
+    zero = draw.choice([0, 1]) if pp > 1 else draw.choice([0, 1, 3])
+    plan, batch = f"tp={tp},pp={pp},mb=1,zero={zero}", where.devices * draw.choice([1, 2])
+    forecast = pc.predict(model, where, plan, batch=batch)
+    job = pc.ClusterJob(
+        name="only", model=model, strategy=plan, batch=batch,
+        placement=f"devices 0-{where.devices - 1}",
+    )  # fmt: skip
+    options = {"sharing": draw.choice(["max-min", "strict", "weighted"]),
+               "uplinks": draw.choice([1, 2])}  # fmt: skip
+    outcome = pc.cluster([job], where, **options).jobs[0]
+    assert (outcome.alone, outcome.iteration) == (forecast.iteration_time,) * 2
 
 
 @pytest.mark.parametrize(

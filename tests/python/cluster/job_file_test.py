@@ -104,6 +104,21 @@ def test_the_command(cli, written, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ("intensity", "links: strict, by intensity, paths by hash; 1 job is slowed down by others"),
+        ("given", "links: strict, by given priority, paths by hash; 2 jobs are slowed down"),
+        ("reverse", "links: strict, the lowest intensity first, paths by hash; 1 job is slowed"),
+    ],
+)
+def test_how_links_are_shared_is_said(cli, order, said):
+    files = (str(EXAMPLES / "two-jobs.yaml"), "-c", str(EXAMPLES / "one-link.yaml"))
+    code, out, _ = cli("cluster", *files, "--sharing", "strict", "--order", order)
+    assert code == 0
+    assert said in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("cluster", "nowhere.yaml", *MACHINE), "there is no file"),

@@ -78,6 +78,21 @@ def test_faster_cards_stop_earlier(model):
     assert again > eight + 0.15
 
 
+@pytest.mark.parametrize("preset", ["t4-pcie", "a10-pcie", "rtx4090-pcie", "l40s-pcie"])
+def test_it_is_the_bridge_that_stops_cards_and_not_how_many_they_are(model, preset):
+    """The same cards behind a switch, and in two groups with 6 GB/s between them."""
+    bridge = "topology: host-bridge\ngpus_per_switch: 4\nhost_bridge_gb_per_s: 6"
+    one = f"preset: {preset}\nhosts: 1\ngpus_per_host: {{cards}}\n"
+    flat, parted = (
+        [efficiency(model, pc.Machine.from_yaml(text.format(cards=n))) for n in CARDS]
+        for text in (one, one + bridge)
+    )
+    assert min(flat) > 0.98 and flat[0] - flat[2] < 0.01
+    # Below one switch nobody meets the bridge.
+    assert parted[:2] == pytest.approx(flat[:2], abs=1e-3)
+    assert flat[2] - parted[2] > 5 * (flat[0] - flat[1])
+
+
 @pytest.mark.parametrize("cards", CARDS)
 def test_the_best_bucket_is_computed(model, cards):
     """`Enlarge the bucket` is right only where calls cost much."""

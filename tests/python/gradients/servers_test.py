@@ -6,6 +6,7 @@ import functools
 
 import plancast as pc
 import pytest
+from plancast.cli.main import main
 
 # ByteScheduler's testbed: hosts of eight V100 behind PCIe, 100 Gbit/s RDMA.
 TESTBED = """
@@ -72,3 +73,17 @@ def test_servers_take_what_priority_and_partition_give():
     parts = run("vgg16", 2, "bytescheduler", order="made", **TUNED)
     both = run("vgg16", 2, "bytescheduler", **TUNED)
     assert both.iteration_time <= parts.iteration_time <= plain.iteration_time
+
+
+def test_how_gradients_are_sent_breaks_after_commas(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "80")
+    path = tmp_path / "testbed.yaml"
+    path.write_text(TESTBED.format(hosts=2))
+    line = ["gradients", "-m", "vgg16", "-c", str(path), "-s", "mb=32", "--dtype", "fp32"]
+    line += ["--scheme", "bytescheduler", "--servers", "2", "--no-host-sums", "--bucket", "512KiB"]
+    assert main(line) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    first = next(number for number, text in enumerate(lines) if text.startswith("sent as"))
+    assert lines[first].endswith(",")
+    assert lines[first + 1].startswith(("servers=2", "host_sums=off"))

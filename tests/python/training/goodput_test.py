@@ -96,6 +96,14 @@ def test_no_interval_is_better_than_the_best(mtbf: float, stall: float):
         assert young(costs) == pytest.approx(best, rel=0.25)
 
 
+def test_where_saving_takes_far_longer_than_nothing_fails():
+    # The best interval tends to the mean time between failures; nothing is left of the time.
+    for mtbf in (1e-6, 0.1, 2.0):
+        costs = Costs(mtbf, stall=60.0, lag=0.0, restart=900.0)
+        assert best_interval(costs, 0.0) == pytest.approx(mtbf)
+        assert goodput(costs, best_interval(costs, 1.0)).useful == pytest.approx(0.0, abs=1e-9)
+
+
 def test_waiting_share_is_erlangs():
     # B(2, 1) = 1/5: (1/2) / (1 + 1 + 1/2).
     assert waiting_share(1, 1.0) == pytest.approx(0.2)

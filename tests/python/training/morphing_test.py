@@ -9,6 +9,7 @@ import plancast as pc
 import pytest
 from plancast.cli.main import main
 from plancast.training.morphing import Gear, morph
+from plancast.training.prices import rent
 
 # Eight hosts do 8 samples a second, six do 6, and so on.
 STALL, LOAD, RESTART, INTERVAL = 10.0, 20.0, 100.0, 190.0
@@ -101,10 +102,16 @@ def test_hosts_that_the_job_does_not_use_may_go():
     assert (found.wall_s, found.restarts) == (1_000.0, 0)
 
 
+def test_a_run_that_is_shorter_than_a_save():
+    short = spot(trace((0, 2), (2_000, 1)), tokens=100)
+    assert short.outcome.restarts == 0
+    assert short.outcome.wall_s == pytest.approx(100 / 2048 / short.reference.rate)
+
+
 def test_it_waits_where_nothing_fits():
     found = run(trace((0, 8), (1_000, 1), (5_000, 8)), 20_000.0)
     assert found.waiting_s == pytest.approx(4_000)
-    with pytest.raises(pc.InputError, match="the trace ends with 1 hosts"):
+    with pytest.raises(pc.InputError, match="the trace ends with 1 host,"):
         run(trace((0, 8), (1_000, 1)), 20_000.0)
 
 
@@ -138,7 +145,7 @@ def result() -> pc.SpotRun:
 
 def test_dollars_a_sample_are_hosts_times_price(result):
     paid = result.trace.host_seconds(result.outcome.wall_s) / 3600
-    assert result.usd == pytest.approx(paid * 8 * 1.25)
+    assert result.usd == pytest.approx(paid * rent(MACHINE, "spot").usd_per_hour / MACHINE.hosts)
     assert result.usd_per_sample == pytest.approx(result.usd / (2e9 / 2048))
     own = result.reference
     assert result.dedicated_usd_per_sample == pytest.approx(own.hosts * 8 * 3.5 / 3600 / own.rate)
@@ -149,6 +156,29 @@ def test_goodput_is_that_of_the_simulated_run(result):
     alone = work / result.reference.rate * result.reference.hosts
     assert result.goodput == pytest.approx(alone / result.paid_host_s)
     assert 0 < result.goodput < 1
+
+
+def test_two_events_cost_what_the_closed_form_says():
+    """VARUNA-3 of a whole run: goodput and dollars a sample, by hand from its two plans."""
+    every, restart, first, second = 400.0, 300.0, 2_000.0, 5_900.0
+    run = spot(
+        trace((0, 2), (first, 1), (second, 2)), restart=restart, checkpoints=f"every={every}s",
+    )  # fmt: skip
+    one, two = run.gears
+    # Two hosts lose what they did since their last state; one host saves before it leaves.
+    kept = int(first / (every + two.stall_s)) * every * two.rate
+    begun = first + restart + one.load_s
+    cycles, rest = divmod(second - begun, every + one.stall_s)
+    assert rest < every
+    kept += (cycles * every + rest) * one.rate
+    samples = 2e9 / 2048
+    left = (samples - kept) / two.rate
+    wall = second + one.stall_s + restart + two.load_s + left + int(left / every) * two.stall_s
+    assert run.outcome.wall_s == pytest.approx(wall, rel=1e-9)
+    host_s = 2 * first + 1 * (second - first) + 2 * (wall - second)
+    assert run.goodput == pytest.approx(samples / host_s / (two.rate / 2), rel=1e-9)
+    price = rent(MACHINE, "spot").usd_per_hour / MACHINE.hosts / 3600
+    assert run.usd_per_sample == pytest.approx(price * host_s / samples, rel=1e-9)
 
 
 @pytest.mark.parametrize(("factor", "wins"), [(0.999, True), (1.001, False)])
@@ -227,6 +257,17 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     path.write_text("time_h,hosts\n0,2\n3,1\n1,2\n")
     assert main(line) == 2
     assert "trace.csv:4: time goes back" in capsys.readouterr().err
+
+
+def test_small_states_and_large_rates_are_readable(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    path = tmp_path / "trace.csv"
+    path.write_text("time_h,hosts\n0,16\n1,15\n")
+    line = ["spot", "-m", "resnet50", "-c", "t4-pcie", "--availability", str(path)]
+    assert main([*line, "--samples", "100M", "--batch", "2048", "--dtype", "fp16"]) == 0
+    out = capsys.readouterr().out
+    assert "1 restart," in out
+    assert " 0 GB" not in out and " 0 TB" not in out and "e+" not in out
 
 
 def second_by_second(

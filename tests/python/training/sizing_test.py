@@ -28,13 +28,22 @@ def test_every_option_keeps_the_date_and_fewer_hosts_do_not(sizing):
             assert pc.train(MODEL, fewer, **ASKED).days > 10
 
 
-def test_where_more_hosts_cost_less_that_is_said():
-    """Many counts below a power of two have poor plans."""
-    asked = {"tokens": "2T", "days": 30, "batch": 1024, "curve": False, "failures": None}
-    found = pc.size(pc.Model.preset("llama3-70b"), ["gb200-nvl72"], **asked)
+LARGE = {"tokens": "2T", "days": 30, "batch": 1024, "curve": False, "failures": None}
+
+
+@pytest.fixture(scope="module")
+def racks() -> tuple[pc.Sizing, pc.Session]:
+    """Of which many counts below a power of two have poor plans."""
+    session = pc.Session()
+    found = pc.size(pc.Model.preset("llama3-70b"), ["gb200-nvl72"], session=session, **LARGE)
     assert found.best is not None
     if found.cheaper is None:
         pytest.skip("the fewest hosts are the cheapest")
+    return found, session
+
+
+def test_where_more_hosts_cost_less_that_is_said(racks):
+    found, _ = racks
     assert found.cheaper.hosts > found.best.hosts
     assert found.cheaper.run.usd < found.best.run.usd
     assert found.keeps(found.cheaper)
@@ -62,6 +71,47 @@ def test_a_budget_alone_buys_the_most_hosts(sizing):
     assert pc.train(MODEL, more, **ASKED).usd > 1.1 * cost or more.devices > 128
 
 
+def test_more_hosts_that_cost_less_keep_a_budget_that_the_fewest_do_not(racks):
+    """Few hosts have poor plans: their run costs more than that of more hosts."""
+    fewest, session = racks
+    asked = {**LARGE, "session": session}
+    model = pc.Model.preset("llama3-70b")
+    budget = (fewest.best.run.usd + fewest.cheaper.run.usd) / 2
+    kept = pc.size(model, ["gb200-nvl72"], budget=budget, **asked)
+    assert kept.best is not None
+    assert kept.best.run.usd <= budget and kept.best.run.days <= 30
+    assert kept.best.hosts > fewest.best.hosts
+    poor = pc.size(model, ["gb200-nvl72"], budget=fewest.cheaper.run.usd / 2, **asked)
+    assert poor.best is None
+    # What is told as the cheapest is the cheapest that was tried.
+    assert poor.options[0].run.usd <= fewest.cheaper.run.usd
+
+
+def test_a_budget_that_the_smallest_machine_breaks_may_pay_a_larger_one():
+    model = pc.Model.preset("llama3-70b")
+    asked = {"tokens": "100B", "batch": 256, "curve": False, "failures": None, "most_gpus": 256}
+    two = pc.train(
+        model, pc.Machine.preset("dgx-h100", hosts=2), tokens="100B", batch=256, failures=None
+    )
+    found = pc.size(model, ["dgx-h100"], budget=0.9 * two.usd, **asked)
+    assert found.best is not None
+    assert found.best.hosts > 2 and found.best.run.usd <= 0.9 * two.usd
+    none = pc.size(model, ["dgx-h100"], budget=0.1 * two.usd, **asked)
+    assert none.best is None
+    assert none.options[0].run.usd < two.usd
+    assert "costs $" in none.options[0].why_not
+
+
+def test_of_a_budget_alone_fewer_hosts_are_no_advice():
+    """They cost less and take longer, and nobody asked for the fewest."""
+    model = pc.Model.preset("llama3-8b")
+    rich = pc.size(
+        model, ["dgx-b200"], tokens="1T", budget="150K", batch=512, curve=False, most_gpus=128
+    )
+    assert rich.best is not None and rich.best.hosts > 1
+    assert rich.cheaper is None
+
+
 def test_confidence_asks_for_more(sizing):
     first = next(option for option in sizing.options if option.machine == "dgx-h100")
     days = first.run.days * 1.001
@@ -84,6 +134,11 @@ def test_a_date_that_no_size_keeps_is_said_with_the_fastest():
     sizing = pc.size(MODEL, ["dgx-h100"], days="1h", curve=False, most_gpus=64, **ASKED)
     assert sizing.best is None
     assert "the fastest size tried, 8 hosts" in sizing.options[0].why_not
+
+
+def test_one_host_is_one_host():
+    sizing = pc.size(MODEL, ["dgx-h100"], days="1h", curve=False, most_gpus=8, **ASKED)
+    assert "the fastest size tried, 1 host, needs" in sizing.options[0].why_not
 
 
 def test_the_knee_of_amdahls_law():

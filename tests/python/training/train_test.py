@@ -115,6 +115,11 @@ def test_failures_stretch_the_run(run):
     assert simulated.simulated.useful == pytest.approx(simulated.useful_share, rel=0.02)
 
 
+def test_that_nothing_fails_is_said(run):
+    assert "nothing fails, and nothing is saved" in run.assumed
+    assert not any("nothing fails" in text for text in train(failures="llama3").assumed)
+
+
 def test_spare_hosts_are_paid_for(run):
     spare = train(failures="llama3,spares=1")
     assert spare.gpus_paid == 24
@@ -163,6 +168,7 @@ def test_energy_is_rated_power_times_pue(run):
         ({"pue": 0.5}, "`pue`"),
         ({"checkpoints": "blocking"}, "give `every`"),
         ({"simulate_runs": 3}, "nothing to simulate"),
+        ({"failures": "gpu=1s"}, "does not get anywhere"),
     ],
 )
 def test_runs_nobody_can_mean(how: dict, words: str):

@@ -177,8 +177,8 @@ class FittedTable:
 class WrappedText:
     """Words that wrap after commas too, as strategies need it, `indent` cells from the left."""
 
-    def __init__(self, text: str, *, indent: int = 0, style: str = "") -> None:
-        self._text = Text(text, style=style)
+    def __init__(self, text: str | Text, *, indent: int = 0, style: str = "") -> None:
+        self._text = text if isinstance(text, Text) else Text(text, style=style)
         self._indent = indent
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

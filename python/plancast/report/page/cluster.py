@@ -10,7 +10,7 @@ from plancast.report.page.colours import plain
 from plancast.report.page.figures import Figure, seconds_scale
 from plancast.report.page.frame import Card, Chart, Page, Section, Words, csv_text, script_json
 from plancast.report.page.grid import SCRIPTS, Column, Grid
-from plancast.textual import duration, percent
+from plancast.textual import counted, duration, gpus, percent
 
 if TYPE_CHECKING:
     from plancast.clusters.changes import ClusterChange
@@ -29,7 +29,7 @@ def cluster_page(
     options = outcome.options
     page = Page(
         title=title,
-        subtitle=f"{len(outcome.jobs):,} jobs on {outcome.gpus:,} GPUs",
+        subtitle=f"{counted(len(outcome.jobs), 'job')} on {gpus(outcome.gpus)}",
         facts=[f"{name} {value}" for name, value in options.items() if value not in (None, "")],
         cards=_cards(outcome, ran),
         notes=outcome.notes,

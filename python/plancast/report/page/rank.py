@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from plancast.forecast_fields import usd_of
 from plancast.report.page.figures import LABELS
 from plancast.report.page.frame import Card, Page, Raw, Section, Words
 from plancast.report.remarks import merged, place, setting
@@ -115,7 +116,7 @@ def plan_columns(plans: Sequence[Forecast]) -> dict[str, Any]:
             for one, total in zip(breakdowns, totals, strict=True)
         ],
         "rate": [_short(plan.units_per_s_per_gpu) for plan in plans],
-        "usd": [_short(core.usd_per_iteration) or None for core in cores],
+        "usd": [_short(usd_of(*both) or 0.0) or None for both in zip(plans, cores, strict=True)],
         "kwh": [_short(core.kwh_per_iteration) or None for core in cores],
     }
     for name in ("usd", "kwh"):

@@ -17,7 +17,7 @@ from plancast.report.page.frame import (
     script_json,
 )
 from plancast.report.spot import shares, sources, unpriced
-from plancast.textual import count, percent
+from plancast.textual import count, counted, percent
 from plancast.training.amounts import money, whole_run
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def spot_page(run: SpotRun, title: str, command: str = "") -> Page:
         title=title,
         subtitle=run.reference.strategy,
         facts=[
-            f"up to {run.trace.most:,} hosts of {run.machine.name}",
+            f"up to {counted(run.trace.most, 'host')} of {run.machine.name}",
             f"{count(outcome.samples)} samples",
         ],
         cards=_cards(run),
@@ -56,11 +56,11 @@ def spot_page(run: SpotRun, title: str, command: str = "") -> Page:
 def _cards(run: SpotRun) -> list[Card]:
     outcome = run.outcome
     found = [
-        Card("time", whole_run(outcome.wall_s), f"{outcome.restarts:,} restarts"),
+        Card("time", whole_run(outcome.wall_s), counted(outcome.restarts, "restart")),
         Card(
             "goodput",
             percent(run.goodput),
-            f"work for a paid host-hour, of {run.reference.hosts:,} hosts that never go",
+            f"work for a paid host-hour, of {counted(run.reference.hosts, 'host')} that never go",
         ),
     ]
     if run.usd is not None and run.usd_per_sample is not None:
