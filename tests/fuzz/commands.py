@@ -71,7 +71,7 @@ _STORED = {
     f"--{name}": _TYPES
     for name in (
         "grad-dtype", "main-grad-dtype", "reduce-dtype", "param-dtype", "gather-dtype",
-        "state-dtype", "master",
+        "state-dtype", "attention-dtype", "master",
     )
 }  # fmt: skip
 _JOB = {"--batch": _COUNT, "--records": ("kernels.db",), "--library": ("torch", "torch:2.5", "x")}

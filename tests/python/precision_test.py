@@ -43,6 +43,21 @@ def test_eight_bit_gathers_are_half_as_long() -> None:
     assert asked.breakdown()["exposed_dp"] < base.breakdown()["exposed_dp"]
 
 
+def test_attention_in_eight_bits_has_kernels_of_its_own() -> None:
+    def forecast(**types: object) -> pc.Forecast:
+        machine = pc.Machine.open("gb200-nvl72:1")
+        return pc.predict(MODEL, machine, "zero=1,mb=1", batch=4, dtype="mxfp8", **types)
+
+    base, asked = forecast(), forecast(attention_dtype="fp8")
+    assert asked.chosen["attention_dtype"] == "fp8" and "attention_dtype" not in base.chosen
+    assert asked.iteration_time < base.iteration_time
+    assert forecast(attention_dtype="bf16").iteration_time == base.iteration_time
+    whole = pc.predict(MODEL, MACHINE, "mb=1,attn=unfused", batch=8, attention_dtype="fp8")
+    assert any("attention_dtype has no effect" in note for note in whole.notes)
+    with pytest.raises(InputError, match=r"`attention_dtype` cannot be `nvfp4`"):
+        forecast(attention_dtype="nvfp4")
+
+
 def test_errors_name_the_known() -> None:
     with pytest.raises(InputError, match=r"`state_dtype` cannot be `int9`. Did you mean `int8`"):
         predict(state_dtype="int9")

@@ -193,7 +193,7 @@ def add_strategy(
         required=required,
         action="append" if several else "store",
         metavar="STRATEGY",
-        help="tp=8,pp=4,mb=1,..., a YAML file with a tree, or a framework's argument file"
+        help="tp=8,pp=4,mb=1,..., a YAML file with a tree, a framework's argument file, or `recipe`"
         + ("; may be given several times" if several else "")
         + absent,
     )

@@ -38,6 +38,8 @@ def read_types(facts: table.Facts, what: str) -> tuple[str | None, dict[str, str
             facts.cannot_say(f"{facts.key('fp8_attention')}: attention with blockwise scales.")
         else:
             types["attention_dtype"] = dtype
+    elif facts["fp8_attention"]:
+        facts.note(f"{facts.key('fp8_attention')} has no effect without `--fp8-format`.")
     return dtype, types
 
 

@@ -4,6 +4,7 @@
 """
 
 from plancast.recipes.choose import (
+    SQUAD,
     asked,
     gpu_in,
     is_recipe,
@@ -15,6 +16,7 @@ from plancast.recipes.choose import (
 from plancast.recipes.table import Recipe, framework, recipes
 
 __all__ = [
+    "SQUAD",
     "Recipe",
     "asked",
     "framework",

@@ -22,6 +22,16 @@ def test_types():
     assert read("--micro-batch-size 1").dtype == "fp32"
 
 
+def test_attention_runs_in_the_type_of_eight_bit_products():
+    flags = "--bf16 --fp8-format hybrid --fp8-recipe {} --fp8-dot-product-attention"
+    assert read(flags.format("tensorwise")).types == {"attention_dtype": "fp8"}
+    assert read(flags.format("mxfp8")).types == {"attention_dtype": "mxfp8"}
+    blocks = read(flags.format("blockwise"))
+    assert blocks.types == {}
+    assert "attention with blockwise scales" in blocks.unsupported[0]
+    assert read("--bf16 --fp8-dot-product-attention").types == {}
+
+
 @pytest.mark.parametrize(
     ("dtype", "types", "words"),
     [
@@ -29,6 +39,7 @@ def test_types():
         ("bf16", {"grad_dtype": "fp32", "reduce_dtype": "bf16"}, "gradients in bf16 and fp32"),
         ("bf16", {"gather_dtype": "int8"}, "fp8 gathers need dtype fp8"),
         ("bf16", {"state_dtype": "int8"}, "Nearest: fp8"),
+        ("bf16", {"attention_dtype": "fp8"}, "in the type of 8-bit products"),
         ("bf16", {"master": "off"}, "keeps one"),
         ("bf16", {"param_dtype": "fp32"}, "no setting"),
     ],

@@ -70,6 +70,8 @@ def test_parsed_documents_read_as_their_text_does(framework, seed, tmp_path):
         ("megatron-core", {"dtype": "fp16", "state_dtype": "bf16", "cuda_graphs": True}),
         ("megatron-core", {"dtype": "nvfp4", "seq": 8192, "state_dtype": "fp8+fp16"}),
         ("megatron-core", {"dtype": "fp8-block", "gather_dtype": "fp8"}),
+        ("megatron-core", {"dtype": "mxfp8", "attention_dtype": "mxfp8"}),
+        ("megatron-core", {"dtype": "fp8", "attention_dtype": "fp8"}),
         ("megatron-core", {"main_grad_dtype": "bf16", "grad_dtype": "bf16", "dtype": "bf16"}),
         (
             "torchtitan",

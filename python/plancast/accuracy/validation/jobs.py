@@ -29,6 +29,7 @@ from plancast.frameworks.plan import layout_text
 from plancast.model import Model
 from plancast.models import presets
 from plancast.precision import Types
+from plancast.recipes import SQUAD
 from plancast.strategy import Strategy
 
 # Tokens that say aloud that nothing is overlapped.
@@ -140,7 +141,11 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
         name = presets.find(row.model) or row.model
         chosen["model"] = f"preset `{name}`"
         return Model.preset(name, seq=row.seq_len)
-    return Model.from_config(**fields_of(row, chosen))
+    model = Model.from_config(**fields_of(row, chosen))
+    if "sft_packed_sequences" in row.assumptions:
+        chosen["documents"] = f"{SQUAD} (packed from SQuAD, as in the software's recipes)"
+        return model.with_documents(SQUAD)
+    return model
 
 
 def _deal_layers(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None:

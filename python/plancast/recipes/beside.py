@@ -1,0 +1,44 @@
+"""What a framework's own recipe takes beside a plan that was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plancast.errors import InputError
+from plancast.recipes.choose import recipe
+from plancast.recipes.table import framework
+
+if TYPE_CHECKING:
+    from plancast.forecast import Forecast
+    from plancast.machine import Machine
+    from plancast.model import Model
+
+# Plans that differ by less take as long.
+_NOTHING = 0.005
+
+
+def beside(best: Forecast, model: Model, machine: Machine, **run: Any) -> str:
+    """How a recipe's plan compares with `best`, in words; empty where there is none.
+
+    Args:
+      best: the plan that was found.
+      model: what is trained.
+      machine: where.
+      run: of both, as `plancast.predict` takes it: `batch`, `dtype`, `profile`, ...
+    """
+    from plancast.planning import predict
+    from plancast.textual import duration, percent
+
+    try:
+        launch = recipe(model, machine, dtype=run.get("dtype"))
+        theirs = predict(model, machine, launch.strategy, **run)
+    except InputError:  # none for this machine and type, or it cannot have this batch
+        return ""
+    what = f"the plan of {framework()}'s recipe, {launch.strategy.short_form},"
+    if not theirs.fits:
+        return f"{what} does not fit here"
+    slower = theirs.iteration_time / best.iteration_time - 1
+    if abs(slower) < _NOTHING:
+        return f"{what} takes as long"
+    than = f"{percent(abs(slower))} {'more' if slower > 0 else 'less'}"
+    return f"{what} takes {duration(theirs.iteration_time)}, {than}"
