@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from plancast import arguments
+from plancast.checked import checked
 from plancast.errors import InputError
+from plancast.machine import Machine
+from plancast.model import Model
 from plancast.recipes.table import Recipe, facts, framework, recipes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from plancast.launch_config import LaunchConfig
-    from plancast.machine import Machine
-    from plancast.model import Model
 
 # How the GPUs that recipes are written for are called by machines.
 _GPUS = {"H100-SXM": "h100", "B200-SXM": "b200", "B300-SXM": "b300", "GB200": "gb200",
@@ -139,6 +141,7 @@ def _order(recipe: Recipe, gpus: int) -> tuple[Any, ...]:
     return newest, apart, recipe.variant == "large-scale", later
 
 
+@checked
 def recipe(
     model: Model | str, machine: Machine, *, dtype: str | None = None, words: Sequence[str] = ()
 ) -> LaunchConfig:
@@ -210,8 +213,6 @@ def types_of(recipe: Recipe) -> dict[str, str]:
 
 
 def _model(recipe: Recipe) -> Model:
-    from plancast.model import Model
-
     model = Model.preset(recipe.model, seq=recipe.seq)
     if recipe.task == "sft":
         model = model.with_documents(SQUAD)
