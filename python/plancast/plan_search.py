@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from plancast import _core, alternatives
+from plancast import _core, alternatives, default_space
 from plancast.errors import InputError
 from plancast.fine_tuning import figures, fine_tuned
 from plancast.forecast import Forecast
@@ -43,8 +43,6 @@ _OF_NETS = "ddp"
 _TIE = 0.005
 # A third of the runs that fill their memory take over 10 % longer (plancast.fullness).
 _FULL_COSTS = 0.035
-# Parameters below which one sample does not keep a GPU busy.
-_SMALL = 3e9
 # Numbers of hosts that are tried where nothing fits, each twice the one before.
 _DOUBLINGS = 4
 
@@ -125,8 +123,7 @@ class Search:
 
     def _found(self, progress: Tell | None) -> Sequence[Forecast]:
         """The best of the default space of `rank`, and some that need less memory."""
-        space = self._default()
-        whole = self._plans_of(space)
+        whole = self._plans_of("")
         if self._partial and len(whole) > _LONG:
             self._soon()
         if len(whole) > _WHOLE:
@@ -135,7 +132,7 @@ class Search:
         full = f"vpp=1,mb={micro_batches(self._model)},recompute=full"
         first, then = _in_turn(progress, len(self._plans_of(full)), len(whole))
         roomy = self._ranked(full, first, top=_BEST)
-        best = self._ranked(space, then, top=_BEST)
+        best = self._ranked("", then, top=_BEST)
         if not len(best):
             self._least = best
             if best.nearest is None:
@@ -152,7 +149,8 @@ class Search:
     def _plans_of(self, space: str) -> list[str]:
         """The plans of a space."""
         if space not in self._spaces:
-            self._spaces[space] = self._core.enumerate(space, "")[0]
+            whole = default_space.completed(space, self._model)
+            self._spaces[space] = self._core.enumerate(whole, "")[0]
         return self._spaces[space]
 
     @cached_property
@@ -162,13 +160,6 @@ class Search:
             objective="time", dtype=self._how["dtype"], profile=self._profile, precision={},
             cuda_graphs=self._how["cuda_graphs"],
         )  # fmt: skip
-
-    def _default(self) -> str:
-        """The default space of `rank`; of small models, which keep GPUs busy with large
-        micro-batches only, with more of those."""
-        if self._model.parameters >= _SMALL:
-            return ""
-        return "mb=1..64" if self._model.seq > 0 else "mb=1..512"
 
     def _usual(self, whole: Sequence[str], progress: Tell | None) -> Sequence[Forecast]:
         """Of a space that is too large the usual plans, and those near the best of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from plancast import _core, arguments, precision, schedule_file, several_types
+from plancast import _core, arguments, default_space, precision, schedule_file, several_types
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
@@ -190,6 +190,7 @@ def rank(
     memo, wanted = _session(session, records), precision.asked(types)
     samples_per_step = arguments.batch(batch)
     space = schedule_file.with_tables(arguments.word(space, "space"))
+    space = default_space.completed(space, model)
     where = arguments.word(where, "where")
     objective = arguments.word(objective, "objective")
     dtype, profile = arguments.dtype(dtype), arguments.word(profile, "profile")

@@ -78,6 +78,25 @@ def test_types_that_a_gpu_has_no_units_for_are_left_out() -> None:
         assert ranking.excluded[f"A100-SXM-80GB has no units for dtype={dtype}"] == 12
 
 
+@pytest.mark.parametrize(("space", "sizes"), [("", "mb=1..64"), ("mb=2|4", "mb=2|4")])
+def test_small_models_are_tried_with_large_micro_batches(space: str, sizes: str) -> None:
+    ranking = pc.rank(MODEL, H100, batch=64, top=1, space=f"tp=1,pp=1,{space}".strip(","))
+    assert sizes in ranking.space.split(",")
+    large = pc.rank(pc.Model.preset("llama3-8b"), H100, batch=64, top=1, space="tp=8,pp=1")
+    assert "mb=1|2|4|8" in large.space.split(",")
+
+
+def test_plan_and_rank_look_at_one_default_space() -> None:
+    model = pc.Model.from_config(
+        name="small", layers=2, hidden=512, heads=8, ffn=2048, vocab=1000, seq=256
+    )
+    ranking = pc.rank(model, H100, batch=64, top=1)
+    best = pc.plan(model, H100, batch=64).best
+    assert best is not None
+    # A simpler plan within half a percent goes before it.
+    assert ranking[0].iteration_time <= best.iteration_time <= 1.005 * ranking[0].iteration_time
+
+
 @pytest.mark.parametrize(
     ("space", "options", "message"),
     [
