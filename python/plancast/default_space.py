@@ -13,22 +13,27 @@ LARGE = 3e9
 _SEQUENCES, _OTHERS = "1..64", "1..512"
 
 
-def completed(space: str, model: Model) -> str:
-    """A space with the values that hang on the model, where it does not say them; else as it is.
+# Keys that say how layers lie on stages; where none is said, unlike stages are tried, too.
+_STAGES = {"pp", "vpp", "layout"}
 
-    All other defaults are the core's (`planner/search/space.h`, docs/cli.md).
+
+def completed(space: str, model: Model) -> str:
+    """A space with what it leaves open, beyond the defaults that the core has for its keys.
+
+    Micro-batches of small models are larger. Where nothing is said of stages, layers are also dealt
+    so that the first and the last, which have embedding and head, are no fuller than the others.
+    The core's defaults are those of `planner/search/space.h` (docs/cli.md).
 
     >>> from plancast import Model
-    >>> completed("tp=1|2", Model.preset("gpt2")), completed("", Model.preset("resnet50"))
-    ('tp=1|2,mb=1..64', 'mb=1..512')
-    >>> completed("mb=4", Model.preset("gpt2")), completed("", Model.preset("llama3-8b"))
-    ('mb=4', '')
+    >>> completed("tp=1|2,pp=1", Model.preset("gpt2")), completed("", Model.preset("llama3-8b"))
+    ('tp=1|2,pp=1,mb=1..64', 'layout=even|balanced')
+    >>> completed("pp=1", Model.preset("resnet50")), completed("mb=4,vpp=1", Model.preset("gpt2"))
+    ('pp=1,mb=1..512', 'mb=4,vpp=1')
     """
-    if model.parameters >= LARGE or "mb" in _keys(space):
-        return space
-    sizes = _SEQUENCES if model.seq > 0 else _OTHERS
-    return f"{space},mb={sizes}" if space.strip() else f"mb={sizes}"
-
-
-def _keys(space: str) -> list[str]:
-    return [item.partition("=")[0].strip() for item in space.split(",")]
+    said = {item.partition("=")[0].strip() for item in space.split(",")}
+    more = []
+    if model.parameters < LARGE and "mb" not in said:
+        more.append(f"mb={_SEQUENCES if model.seq > 0 else _OTHERS}")
+    if not said & _STAGES:
+        more.append("layout=even|balanced")
+    return ",".join([space, *more] if space.strip() else more)

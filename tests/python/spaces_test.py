@@ -86,6 +86,15 @@ def test_small_models_are_tried_with_large_micro_batches(space: str, sizes: str)
     assert "mb=1|2|4|8" in large.space.split(",")
 
 
+def test_the_default_space_deals_layers_around_embedding_and_head() -> None:
+    model, machine = pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-a100-80g", hosts=4)
+    even = pc.rank(model, machine, batch=512, top=1, space="layout=even")[0]
+    best = pc.rank(model, machine, batch=512, top=1)[0]
+    assert "layout=" in best.strategy
+    assert best.iteration_time < 0.99 * even.iteration_time
+    assert "--pipeline-model-parallel-layout" in best.launch_config("megatron-core")
+
+
 def test_plan_and_rank_look_at_one_default_space() -> None:
     model = pc.Model.from_config(
         name="small", layers=2, hidden=512, heads=8, ffn=2048, vocab=1000, seq=256
