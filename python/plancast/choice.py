@@ -251,13 +251,21 @@ def plan(
         elif (tokens is not None or samples is not None) and search.stopped:
             answer = replace(answer, said=(*answer.said, _NO_RUN))
         elif tokens is not None or samples is not None:
-            answer = replace(answer, run=_run(answer, used, tokens, samples, price, how))
+            run = _run(answer, used, tokens, samples, price, how)
+            answer = replace(answer, run=run, said=(*answer.said, *_too_short(run)))
     except KeyboardInterrupt as error:
         if not partial or type(error) is not KeyboardInterrupt:
             raise
         said_now = _NO_RUN if plans else "stopped before it was known what would fit"
         answer = replace(answer, stopped=True, said=(*answer.said, said_now))
     return replace(answer, seconds=time.perf_counter() - started)
+
+
+def _too_short(run: TrainingRun) -> list[str]:
+    """What to say of a run that is one step: a unit of the number is missing."""
+    if run.steps > 1:
+        return []
+    return ["that is a single step; a number of tokens is written 300B or 15T"]
 
 
 def _lacks_bf16(machine: Machine) -> bool:

@@ -12,7 +12,7 @@ from plancast import _core, alternatives, default_space
 from plancast.errors import InputError
 from plancast.fine_tuning import figures, fine_tuned
 from plancast.forecast import Forecast
-from plancast.fullness import fullness
+from plancast.fullness import full
 from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, rank
@@ -112,7 +112,7 @@ class Search:
         found = self._found(progress)
         more = self._in_groups(found)
         plans = self._runnable(fastest_first([*found, *more]))
-        if any(not _full(plan) for plan in plans):
+        if any(not full(plan) for plan in plans):
             return self._simplest_first(plans)
         mb = micro_batches(self._model).split("|")[0]
         ranking = self._ranked(f"mb={mb},vpp=1,recompute=none|selective|full,{_ON_HOST}")
@@ -129,9 +129,9 @@ class Search:
         if len(whole) > _WHOLE:
             return self._usual(whole, progress)
         # These first: they are soon found, for whoever stops the rest.
-        full = f"vpp=1,mb={micro_batches(self._model)},recompute=full"
-        first, then = _in_turn(progress, len(self._plans_of(full)), len(whole))
-        roomy = self._ranked(full, first, top=_BEST)
+        roomy_space = f"vpp=1,mb={micro_batches(self._model)},recompute=full"
+        first, then = _in_turn(progress, len(self._plans_of(roomy_space)), len(whole))
+        roomy = self._ranked(roomy_space, first, top=_BEST)
         best = self._ranked("", then, top=_BEST)
         if not len(best):
             self._least = best
@@ -211,9 +211,9 @@ class Search:
         if not plans:
             return plans
         fastest = plans[0]
-        room = (plan for plan in plans if not _full(plan))
+        room = (plan for plan in plans if not full(plan))
         roomy = next(room, fastest)
-        if _full(fastest) and roomy.iteration_time <= fastest.iteration_time * (1 + _FULL_COSTS):
+        if full(fastest) and roomy.iteration_time <= fastest.iteration_time * (1 + _FULL_COSTS):
             gain = percent(roomy.iteration_time / fastest.iteration_time - 1)
             self.said.append(
                 f"{fastest.strategy} is {gain} faster and fills the memory, which slows many runs "
@@ -222,7 +222,7 @@ class Search:
             plans = [roomy, *(plan for plan in plans if plan is not roomy)]
             fastest = roomy
         most = fastest.iteration_time * (1 + _TIE)
-        tied = [p for p in plans if p.iteration_time <= most and _full(p) <= _full(fastest)]
+        tied = [p for p in plans if p.iteration_time <= most and full(p) <= full(fastest)]
         best = min(tied, key=complexity)
         if best is fastest:
             return plans
@@ -324,11 +324,6 @@ def _in_turn(tell: Tell | None, first: int, then: int) -> tuple[Tell | None, Tel
         lambda done, total: tell(done, total + then),
         lambda done, total: tell(first + done, first + total),
     )
-
-
-def _full(plan: Forecast) -> bool:
-    """Whether it fits and fills the memory."""
-    return bool(fullness(plan.peak_memory, plan.memory_capacity))
 
 
 def _in_one_group(plan: Forecast) -> bool:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from plancast import _core, arguments, default_space, precision, schedule_file, several_types
+from plancast import (
+    _core,
+    arguments,
+    default_space,
+    precision,
+    schedule_file,
+    several_types,
+    strategy_words,
+)
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
@@ -189,7 +197,9 @@ def rank(
         raise InputError(f"`partial` is {partial}; give True, or how many plans.")
     memo, wanted = _session(session, records), precision.asked(types)
     samples_per_step = arguments.batch(batch)
-    space = schedule_file.with_tables(arguments.word(space, "space"))
+    space = arguments.word(space, "space")
+    strategy_words.check_space(space)
+    space = schedule_file.with_tables(space)
     space = default_space.completed(space, model)
     where = arguments.word(where, "where")
     objective = arguments.word(objective, "objective")

@@ -43,6 +43,11 @@ def test_lists_fit_their_page_and_name_all(cli, monkeypatch, width, words):
         assert name in out
 
 
+def test_a_list_of_nothing_is_answered_with_what_there_is(cli):
+    kinds = ", ".join(f"`{kind}`" for kind in KINDS)
+    assert cli.error("list") == f"`plancast list` needs what to list: {kinds}."
+
+
 def test_lists_as_json(cli):
     (row,) = cli.json("list", "models", "llama3-70b")
     assert row["parameters"] == pc.Model.preset("llama3-70b").parameters

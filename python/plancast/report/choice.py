@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
+from plancast.report.margin import Beside
 from plancast.report.remarks import NO_CHANGE, place, remarks, said, setting
 from plancast.textual import change, count, duration, gib, gpus, percent
 
@@ -64,22 +65,7 @@ def _subject(choice: Choice, best: Forecast) -> Text:
 
 def _line(name: str, value: str, style: str = "") -> list[RenderableType]:
     """A name in the margin and words beside it, however long."""
-    return [_Beside(name, value, style)]
-
-
-class _Beside(WrappedText):
-    """Words that wrap beside a name in the margin."""
-
-    def __init__(self, name: str, value: str, style: str) -> None:
-        super().__init__(value, indent=_INDENT, style=style)
-        self._name = name
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        name = Text(f"{self._name:<{_INDENT}}", style="dim")
-        for line in super().__rich_console__(console, options):
-            if isinstance(line, Text):
-                yield name + line[_INDENT:]
-                name = Text(" " * _INDENT)
+    return [Beside(name, value, style, margin=_INDENT)]
 
 
 def _figures(choice: Choice, best: Forecast) -> list[RenderableType]:
