@@ -13,8 +13,6 @@ from plancast.report.remarks import NO_CHANGE, place, remarks, said, setting
 from plancast.textual import change, count, duration, gib, gpus, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from plancast.choice import Choice
     from plancast.confidence import Confidence
     from plancast.forecast import Forecast
@@ -43,18 +41,18 @@ def choice_tables(choice: Choice) -> RenderableType:
     parts += _line("run it", choice.command(), "cyan")
     for text in choice.said:
         parts.append(WrappedText(f"note: {text}", style="dim"))
-    told = () if sure is None else (*sure.extrapolated, *sure.not_modelled)
-    parts += [line for line in remarks([best]) if not _told(line.plain, told)]
+    parts += [line for line in remarks([best]) if not is_told(line.plain.partition(": ")[2], sure)]
     looked = f"found in {duration(choice.seconds)}; `plancast rank` lists the others"
     parts.append(WrappedText(looked, style="dim"))
     return Group(*parts)
 
 
-def _told(remark: str, reasons: Sequence[str]) -> bool:
-    """Whether it is among the reasons of the grade."""
-    text = remark.partition(": ")[2]
+def is_told(text: str, sure: Confidence | None) -> bool:
+    """Whether a warning or note is among the reasons of the grade."""
+    if sure is None:
+        return False
     extrapolated = "% of the critical path is" in text and "other GPUs" in text
-    return extrapolated or text in reasons
+    return extrapolated or text in (*sure.extrapolated, *sure.not_modelled)
 
 
 def _subject(choice: Choice, best: Forecast) -> Text:

@@ -83,6 +83,7 @@ def test_in_a_browser(driver, path, forecast):
     assert texts(driver, "#line") == [COMMAND]
     words = " ".join(texts(driver, ".card"))
     assert "iteration" in words
+    assert re.search(r"MFU[\d.]+ %[\d.]+ % causal, HFU", words)
     assert "fits" in words
     drawn = texts(driver, "#chart1 .ytick text")
     assert drawn == [entry.device_class for entry in forecast.memory]

@@ -55,8 +55,11 @@ def spot_page(run: SpotRun, title: str, command: str = "") -> Page:
 
 def _cards(run: SpotRun) -> list[Card]:
     outcome = run.outcome
+    low, high = run.interval
+    until = "the end of the trace" if high is None else whole_run(high)
+    interval = f"90 % between {whole_run(low)} and {until}"
     found = [
-        Card("time", whole_run(outcome.wall_s), f"{outcome.restarts:,} restarts"),
+        Card("time", whole_run(outcome.wall_s), f"{interval}; {outcome.restarts:,} restarts"),
         Card(
             "goodput",
             percent(run.goodput),

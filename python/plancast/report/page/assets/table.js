@@ -109,8 +109,14 @@ class DataTable {
     }
     for (const column of this.columns) {
       const cell = document.createElement("td");
-      cell.textContent = column.text ? column.text(row) : String(column.values[row] ?? "");
+      const text = column.text ? column.text(row) : String(column.values[row] ?? "");
       if (column.number) cell.className = "n";
+      // Long words, as those of plans are, break behind their commas.
+      const pieces = !column.number && text.length > 22 ? text.split(/(?<=,)(?=\S)/) : [text];
+      pieces.forEach((piece, at) => {
+        if (at) cell.append(document.createElement("wbr"));
+        cell.append(piece);
+      });
       line.append(cell);
     }
     return line;
