@@ -62,6 +62,25 @@ def test_where_nothing_fits_the_page_says_what_would():
     assert "No plan of the space fits" in ranking_page(ranking).render()
 
 
+def test_outside_of_a_space_is_said_what_fits():
+    model = pc.Model.preset("llama3-70b-l60", seq=2048)
+    machine = pc.Machine.preset("dgx-h100", hosts=1)
+    plan = pc.predict(model, machine, "tp=8,sp,mb=1,zero=1,recompute=full,offload=optimizer")
+    ranking = pc.rank(model, machine, batch=16, space="tp=1,mb=1,pp=1,zero=0")
+    page = ranking_page(ranking.with_outside(plan)).render()
+    assert "Outside of the space fits " in page
+    assert "looks for another plan" not in page
+
+
+def test_the_simplest_of_ties_is_named(ranking):
+    page = ranking_page(ranking, COMMAND)
+    simplest = ranking.ties[0]
+    card = next(card for card in page.cards if card.label == "simplest of ties")
+    assert card.value == f"#{simplest.position + 1}"
+    assert simplest.strategy in card.more
+    assert str(len(ranking.ties)) in card.more
+
+
 def test_the_command_for_two_plans():
     assert compare_command(COMMAND) == "plancast compare -m small -c dgx-a100-80g --batch 16"
 

@@ -52,6 +52,13 @@ const plancast = (() => {
         layout.legend = { ...layout.legend, maxheight: 22 * lines + 10 };
       }
     }
+    const signed = figure.data.some((one) => one.type === "bar" && one.text
+      && one.x.some((x) => x < 0));
+    if (signed && place.clientWidth < 500 && layout.xaxis.range) {
+      // What stands left of a short bar keeps clear of the names.
+      const [low, high] = layout.xaxis.range;
+      layout.xaxis = { ...layout.xaxis, range: [low - 0.3 * (high - low), high] };
+    }
     place.style.height = `${layout.height}px`;
     if (layout.dragmode === undefined && matchMedia("(pointer: coarse)").matches) {
       layout.dragmode = false; // a finger scrolls the page

@@ -2,8 +2,10 @@
 // A table of many rows to sort, filter and select; a page of rows at a time.
 class DataTable {
   // `columns`: {label, values, text(i), number, about}; rows are indices into their values.
-  constructor(place, columns, count, { pageSize = 50, most = 2, changed = () => {} } = {}) {
-    Object.assign(this, { place, columns, count, pageSize, most, changed });
+  constructor(place, columns, count, {
+    pageSize = 50, most = 2, breaks = false, changed = () => {},
+  } = {}) {
+    Object.assign(this, { place, columns, count, pageSize, most, breaks, changed });
     this.page = 0;
     this.sorted = { column: null, down: false };
     this.selected = [];
@@ -112,7 +114,8 @@ class DataTable {
       const text = column.text ? column.text(row) : String(column.values[row] ?? "");
       if (column.number) cell.className = "n";
       // Long words, as those of plans are, break behind their commas.
-      const pieces = !column.number && text.length > 22 ? text.split(/(?<=,)(?=\S)/) : [text];
+      const long = this.breaks && !column.number && text.length > 22;
+      const pieces = long ? text.split(/(?<=,)(?=\S)/) : [text];
       pieces.forEach((piece, at) => {
         if (at) cell.append(document.createElement("wbr"));
         cell.append(piece);
