@@ -7,7 +7,7 @@ import re
 
 import plancast as pc
 import pytest
-from chromium import browser, complaints, fit, open_page, overflow, texts
+from chromium import PAPER, browser, complaints, fit, open_page, overflow, texts, to_paper
 from plancast.report.page import frame
 from plancast.report.page.frame import Page, write_page
 from plancast.report.page.predict import forecast_page
@@ -87,6 +87,18 @@ def test_in_a_browser(driver, path, forecast):
     assert "fits" in words
     drawn = texts(driver, "#chart1 .ytick text")
     assert drawn == [entry.device_class for entry in forecast.memory]
+    # On paper, drawn on a wide screen: nothing is cut.
+    fit(driver, 1600)
+    to_paper(driver, True)
+    widths = driver.execute_script(
+        "return [...document.querySelectorAll('.chart svg')].map((e) => e.clientWidth)"
+    )
+    assert widths and max(widths) <= PAPER
+    to_paper(driver, False)
+    widths = driver.execute_script(
+        "return [...document.querySelectorAll('.chart svg')].map((e) => e.clientWidth)"
+    )
+    assert max(widths) > PAPER
     # Menus, and the other theme.
     menu = driver.find_element("css selector", "#memory select")
     menu.find_elements("tag name", "option")[1].click()

@@ -6,7 +6,17 @@ import random
 
 import plancast as pc
 import pytest
-from chromium import browser, complaints, fit, open_page, overflow, texts
+from chromium import (
+    PAPER,
+    browser,
+    complaints,
+    fit,
+    open_page,
+    overflow,
+    resize,
+    texts,
+    to_paper,
+)
 from plancast.report.page.frame import write_page
 from plancast.report.page.rank import compare_command, plan_columns, ranking_page
 
@@ -159,6 +169,17 @@ def test_five_thousand_plans_in_a_browser(driver, ranking, tmp_path):
     saved = driver.execute_script("return plancast.makers['plans.csv']()").splitlines()
     assert len(saved) == 5001
     assert saved[0].startswith("rank,strategy,tp,pp,dp,mb,")
+    # On paper the plans stand in one column, and nothing is cut.
+    resize(driver, PAPER)
+    to_paper(driver, True)
+    shown = driver.execute_script(
+        "return [...document.querySelectorAll('#plans-table th')]"
+        ".filter((e) => e.offsetWidth).map((e) => e.textContent)"
+    )
+    assert "strategy" in shown
+    assert "tp" not in shown
+    assert overflow(driver) <= 0
+    to_paper(driver, False)
     for width in (400, 800):
         fit(driver, width)
         assert overflow(driver) <= 0

@@ -152,11 +152,13 @@ const plancast = (() => {
     if (on) {
       root.dataset.screen = before || "";
       root.dataset.theme = "light";
+      root.classList.add("paper");
       await drawAll();
       await redrawAll();
     } else {
       if (root.dataset.screen) root.dataset.theme = root.dataset.screen;
       else delete root.dataset.theme;
+      root.classList.remove("paper");
       await redrawAll();
     }
   }

@@ -1,7 +1,8 @@
 "use strict";
 // A table of many rows to sort, filter and select; a page of rows at a time.
 class DataTable {
-  // `columns`: {label, values, text(i), number, about}; rows are indices into their values.
+  // `columns`: {label, values, text(i), number, about, screen}; rows are indices into their values.
+  // Those of the `screen` are not printed.
   constructor(place, columns, count, {
     pageSize = 50, most = 2, breaks = false, changed = () => {},
   } = {}) {
@@ -27,12 +28,16 @@ class DataTable {
       button.textContent = column.label;
       if (column.about) button.title = column.about;
       button.addEventListener("click", () => this.sortBy(at));
-      if (column.number) cell.className = "n";
+      cell.className = DataTable.kind(column);
       cell.append(button);
       head.append(cell);
     });
     this.place.querySelector(".back").addEventListener("click", () => this.turn(-1));
     this.place.querySelector(".on").addEventListener("click", () => this.turn(1));
+  }
+
+  static kind(column) {
+    return [column.number && "n", column.screen && "screen"].filter(Boolean).join(" ");
   }
 
   sortBy(at) {
@@ -112,7 +117,7 @@ class DataTable {
     for (const column of this.columns) {
       const cell = document.createElement("td");
       const text = column.text ? column.text(row) : String(column.values[row] ?? "");
-      if (column.number) cell.className = "n";
+      cell.className = DataTable.kind(column);
       // Long words, as those of plans are, break behind their commas.
       const long = this.breaks && !column.number && text.length > 22;
       const pieces = long ? text.split(/(?<=,)(?=\S)/) : [text];
