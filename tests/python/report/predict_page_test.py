@@ -17,6 +17,16 @@ SIZES = {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1000, "se
 COMMAND = "plancast predict -m small -s 'a</script>'"
 
 
+# By how much legends above charts reach into them, pixels.
+LEGENDS = """
+return [...document.querySelectorAll('.chart')].flatMap((e) => {
+  const legend = e.querySelector('.legend'), drawn = e.querySelector('.nsewdrag');
+  if (legend === null || drawn === null) return [];
+  return [legend.getBoundingClientRect().bottom - drawn.getBoundingClientRect().top];
+});
+"""
+
+
 @pytest.fixture(scope="module")
 def forecast():
     model = pc.Model.from_config(name=EVIL, **SIZES)
@@ -87,6 +97,10 @@ def test_in_a_browser(driver, path, forecast):
     assert "fits" in words
     drawn = texts(driver, "#chart1 .ytick text")
     assert drawn == [entry.device_class for entry in forecast.memory]
+    # Legends stand above what is drawn, whatever the width was before.
+    for width in (1600, 400, 800):
+        fit(driver, width)
+        assert max(driver.execute_script(LEGENDS)) <= 0
     # On paper, drawn on a wide screen: nothing is cut.
     fit(driver, 1600)
     to_paper(driver, True)

@@ -99,7 +99,14 @@ const plancast = (() => {
     const Plotly = await plotly();
     const make = place.makeFigure || (() => data.charts[place.id][shown[place.id] || 0]);
     const figure = make();
-    await Plotly.react(place, figure.data, themed(fitted(place, figure)), options);
+    const layout = fitted(place, figure);
+    // A chart that is there keeps a legend where it had as many lines as before.
+    if (place.dataset.done && layout.height !== place.drawnHeight) {
+      Plotly.purge(place);
+      place.listens = false;
+    }
+    place.drawnHeight = layout.height;
+    await Plotly.react(place, figure.data, themed(layout), options);
     place.dataset.done = "1";
     if (place.afterDrawn) place.afterDrawn(place);
   }
