@@ -370,26 +370,6 @@ def test_a_stream_needs_no_ending(cli, small_file):
     assert code == 0, err
 
 
-@pytest.mark.parametrize(
-    ("words", "answers"),
-    [
-        ("import hf x/y", ("no format `hf`. Models are not imported but named: `-m meta",)),
-        ("import megatron run.sh", ("no format `megatron`. `plancast import launch FILE`",)),
-        ("export deepspeed", ("`plancast export launch deepspeed -m MODEL ...`",)),
-        ("import chakr", ("no format `chakr`. There are `astra`, `chrome`",)),
-        ("export chakr", ("no format `chakr`. Did you mean `chakra`?",)),
-        ("import", ("`plancast import` needs its format: `astra`, `chrome`",)),
-        ("records", ("`plancast records` needs its action: `ingest`, `show`.",)),
-        ("predict -m gpt2 -c t4-pcie --fidelity chunk", ("--fidelity is not `chunk`. Did",)),
-    ],
-)
-def test_formats_and_words_that_are_none(cli, words, answers):
-    said = cli.error(*words.split())
-    assert "invalid choice" not in said
-    for answer in answers:
-        assert answer in said
-
-
 @pytest.mark.parametrize("command", ["rank", "compare"])
 def test_pages_of_other_commands(cli, small_file, command):
     plan = () if command == "rank" else ("-s", "tp=2", "-s", "tp=4")
