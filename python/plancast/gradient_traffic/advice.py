@@ -74,8 +74,10 @@ class GradientAdvice(Shown, Tabular):
         ]  # fmt: skip
 
     def __repr__(self) -> str:
+        from plancast.textual import slower
+
         best = max(self.rows, key=lambda row: row.speed)
-        return f"<GradientAdvice of {len(self.rows)} rows, best {best.advice}: {best.speed:.3f}x>"
+        return f"<GradientAdvice, best {best.advice}: a sample {slower(1 / best.speed)}>"
 
     def __rich__(self) -> RenderableType:
         from plancast.report.gradient_advice import advice_tables
