@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from plancast import _core, alternatives, default_space
+from plancast import _core, alternatives, default_space, several_spaces
 from plancast.errors import InputError
 from plancast.fine_tuning import figures, fine_tuned
 from plancast.forecast import Forecast
@@ -22,6 +22,7 @@ from plancast.textual import duration, percent
 from plancast.training.best_plan import (
     FEW,
     NoPlanFitsError,
+    Ranked,
     Tell,
     fastest_first,
     good_plans,
@@ -109,9 +110,7 @@ class Search:
             ranking = self._ranked(self._space, progress)
             self._least = ranking
             return self._runnable(ranking)
-        found = self._found(progress)
-        more = self._in_groups(found)
-        plans = self._runnable(fastest_first([*found, *more]))
+        plans = self._runnable(self._found(progress))
         if any(not full(plan) for plan in plans):
             return self._simplest_first(plans)
         mb = micro_batches(self._model).split("|")[0]
@@ -149,8 +148,12 @@ class Search:
     def _plans_of(self, space: str) -> list[str]:
         """The plans of a space."""
         if space not in self._spaces:
-            whole = default_space.completed(space, self._model)
-            self._spaces[space] = self._core.enumerate(whole, "")[0]
+            found: dict[str, None] = {}
+            for one in default_space.spaces(space, "", self._model, self._machine):
+                # Sizes of what is tried besides may suit no number of ranks here.
+                with contextlib.suppress(*([InputError] if one.beside else [])):
+                    found |= dict.fromkeys(self._core.enumerate(one.text, one.where)[0])
+            self._spaces[space] = list(found)
         return self._spaces[space]
 
     @cached_property
@@ -183,6 +186,7 @@ class Search:
             if error.ranking.nearest is None:
                 raise InputError(str(error)) from None
             return []
+        found = fastest_first([*found, *self._copies(found, ranked)])
         left = len(set(whole) - looked_at)
         self.said.append(
             f"the default space has {len(whole):,} plans, of which {left:,} were not looked at: "
@@ -190,6 +194,17 @@ class Search:
             f"in about {duration(took * len(whole) / max(1, len(looked_at)))}"
         )
         return found
+
+    def _copies(self, found: Sequence[Forecast], ranked: Ranked) -> list[Forecast]:
+        """What the default space has besides, copies of shards, with sizes of the best plans."""
+        sizes = [plan.strategy for plan in found if "pp=1," in plan.strategy][:3]
+        tps = "|".join(sorted({alternatives.items(text).get("tp", "1") for text in sizes}))
+        more: list[Forecast] = []
+        for one in default_space.spaces("", "", self._model, self._machine):
+            if one.beside and tps:
+                with contextlib.suppress(InputError):
+                    more += ranked(f"tp={tps},cp=1,{one.text}", None)
+        return more
 
     def nearest(self) -> dict[str, Any] | None:
         """Where nothing fits: what needs least, and what it lacks."""
@@ -231,24 +246,6 @@ class Search:
             "faster, which nobody can tell apart, and less simple"
         )
         return [best, *(plan for plan in plans if plan is not best)]
-
-    def _in_groups(self, found: Sequence[Forecast]) -> list[Forecast]:
-        """Fully sharded plans with copies of the shards over several domains; `rank` tries one."""
-        width = self._machine.gpus_per_domain
-        shards = [width * times for times in (2, 4) if width * times < self._machine.devices]
-        sizes = [plan.strategy for plan in found if "pp=1," in plan.strategy][:3]
-        if not shards or not sizes:
-            return []
-        tps = "|".join(sorted({alternatives.items(text).get("tp", "1") for text in sizes}))
-        space = (
-            f"tp={tps},pp=1,vpp=1,zero=3,hsdp={'|'.join(map(str, shards))},"
-            f"mb={micro_batches(self._model)},recompute=none|selective|full"
-        )
-        try:
-            ranking = self._ranked(space)
-        except InputError:  # a size that divides no number of ranks, or no such thing here
-            return []
-        return [plan for plan in ranking if not _in_one_group(plan)]
 
     def would_fit(self, nearest: dict[str, Any] | None) -> list[str]:
         """What fits instead of the nearest: other plans, other software, more hosts."""
@@ -326,12 +323,6 @@ def _in_turn(tell: Tell | None, first: int, then: int) -> tuple[Tell | None, Tel
     )
 
 
-def _in_one_group(plan: Forecast) -> bool:
-    """Whether shards lie over all ranks, so that there are no copies."""
-    said = alternatives.items(plan.strategy)
-    return said.get("hsdp", "1") == said.get("dp", "1")
-
-
 def _fact(plan: Forecast) -> str:
     return f"{plan.strategy}: {figures(plan)}"
 
@@ -354,10 +345,11 @@ def wider(
     """
     if len(ranking) or ranking.nearest is None:
         return ranking
-    said = alternatives.items(ranking.space)
+    asked = several_spaces.first(ranking.space)
+    said = alternatives.items(asked)
     if "offload" not in said:
         on_host = rank(
-            model, machine, batch=batch, space=f"{ranking.space},{_ON_HOST}", profile=profile, **how
+            model, machine, batch=batch, space=f"{asked},{_ON_HOST}", profile=profile, **how
         )
         if len(on_host):
             return on_host
