@@ -19,11 +19,13 @@ from plancast.accuracy.report.score_page import scoreboard_page
 from plancast.accuracy.validation.run import validate
 from plancast.report.page.choice import choice_page
 from plancast.report.page.cluster import cluster_page
+from plancast.report.page.compare import comparison_page
 from plancast.report.page.frame import Page, write_page
 from plancast.report.page.predict import forecast_page
 from plancast.report.page.rank import ranking_page
 from plancast.report.page.size import sizing_page
 from plancast.report.page.spot import spot_page
+from plancast.report.page.train import run_page
 from plancast.ui.app import make_app
 from plancast.ui.choices import Choice, Desk
 from plancast.ui.serve import HOST
@@ -84,6 +86,21 @@ def _plan() -> Page:
     return choice_page(choice, said)
 
 
+def _compare() -> Page:
+    model, machine = _small()
+    plans = "tp=1,zero=2,mb=1", "tp=2,sp,pp=2,zero=1,mb=1"
+    comparison = pc.compare(*(pc.predict(model, machine, plan, batch=128) for plan in plans))
+    said = "plancast compare -m llama3-8b -c dgx-h100:2 --batch 128"
+    return comparison_page(comparison, f"{said} {' '.join(f'-s {plan}' for plan in plans)}")
+
+
+def _train() -> Page:
+    plan = "tp=1,zero=2,mb=1"
+    run = pc.train(*_small(), plan, tokens="1T", batch=512)
+    said = f"plancast train -m llama3-8b -c dgx-h100:2 -s {plan} --tokens 1T --batch 512"
+    return run_page(run, said)
+
+
 def _size() -> Page:
     sizing = pc.size(_small()[0], tokens="1T", days=30, most_gpus=256)
     said = "plancast size -m llama3-8b --tokens 1T --days 30"
@@ -113,9 +130,10 @@ def _validate() -> Page:
 # Pages at all widths, and pages that are shown once.
 _PAGES = {"predict": _predict, "rank": _rank}
 _MORE_PAGES = {
-    "plan": _plan, "size": _size, "spot": _spot, "cluster": _cluster, "validate": _validate,
+    "plan": _plan, "compare": _compare, "train": _train, "size": _size, "spot": _spot,
+    "cluster": _cluster, "validate": _validate,
 }  # fmt: skip
-_DARK = ("size", "cluster")
+_DARK = ("size", "cluster", "compare")
 
 
 def _ui() -> str:
@@ -180,8 +198,11 @@ def main() -> int:
                 "return document.querySelectorAll('#memory .ytick').length == 2"
             )
         )
-        driver.implicitly_wait(1)
-        _shoot(driver, "ui-1600-dark", 1600, 0, 1300)
+        for theme, width in (("dark", 1600), ("light", 800), ("light", 400)):
+            _theme(driver, theme)
+            resize(driver, width, 1000)
+            driver.implicitly_wait(1)
+            _shoot(driver, f"ui-{width}-{theme}", width, 0, 1300)
     return 0
 
 

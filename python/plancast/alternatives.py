@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plancast.forecast import Forecast
+from plancast.fullness import full
 from plancast.simplicity import complexity
 from plancast.textual import gib, percent
 
@@ -46,12 +47,13 @@ class Alternative:
 def of(plans: Sequence[Forecast], most: int = 2) -> tuple[Alternative, ...]:
     """Of plans, the fastest first, those beside the first that have something for them.
 
-    One with more room in memory, one that is simpler, then those that are cut otherwise.
+    One with more room in memory, one that is simpler, then those that are cut otherwise; none that
+    fills the memory, unless the first does.
     """
     if len(plans) < 2:
         return ()
     best = plans[0]
-    rest = [p for p in plans[1:] if not _same(best, p)]
+    rest = [p for p in plans[1:] if not _same(best, p) and full(p) <= full(best)]
     rest = [p for p in rest if p.iteration_time <= best.iteration_time * (1 + _MOST_SLOWER)]
     found: list[Alternative] = []
     for why in (_roomier, _simpler, _otherwise):

@@ -17,6 +17,7 @@ from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, check_nouns, predict
 from plancast.session import Session
+from plancast.shown import Shown, Tabular
 from plancast.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _KNOBS = ("bucket", "first_bucket")
 
 
 @dataclass(frozen=True)
-class Buckets:
+class Buckets(Shown, Tabular):
     """A plan with the buckets that it has, and with the best of those that were tried."""
 
     before: Forecast
@@ -59,16 +60,15 @@ class Buckets:
             "strategy": self.best.strategy,
             "best_time_s": self.best.iteration_time,
             "loss_of_default": self.loss,
-            "tried": [{"keys": keys, "time_s": time} for keys, time in self.tried],
+            "tried": self.records(),
         }
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each size that was tried."""
+        return [{"keys": keys, "time_s": time} for keys, time in self.tried]
 
     def __repr__(self) -> str:
         return f"<Buckets, best {self.keys or 'as it is'} of {len(self.tried)}>"
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __rich__(self) -> RenderableType:
         from plancast.accuracy.report.fitted_table import FittedTable

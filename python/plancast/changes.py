@@ -14,6 +14,7 @@ from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, check_nouns, predict
 from plancast.question import core_of
 from plancast.session import Session
+from plancast.shown import Shown
 from plancast.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Sensitivity:
     gain: float
 
 
-class Sensitivities:
+class Sensitivities(Shown):
     """What helps most, best first."""
 
     def __init__(self, iteration_time: float, rows: list[tuple[str, float]]) -> None:
@@ -106,11 +107,6 @@ class Sensitivities:
     def __repr__(self) -> str:
         best = f", best {self._rows[0].change}" if self._rows else ""
         return f"<Sensitivities to {len(self)} changes{best}>"
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __rich__(self) -> RenderableType:
         from plancast.accuracy.report.fitted_table import FittedTable

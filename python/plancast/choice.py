@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -18,7 +17,9 @@ from plancast.machine import Machine
 from plancast.model import Model
 from plancast.plan_search import Search, software
 from plancast.planning import check_nouns
+from plancast.progress import Progress, following
 from plancast.session import Session
+from plancast.shown import Shown, Tabular
 from plancast.training.phases import usual_batch
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _NO_RUN = "stopped before time and cost of the whole run were computed"
 
 @checked
 @dataclass(frozen=True)
-class Choice(Immutable):
+class Choice(Immutable, Shown, Tabular):
     """The answer of `plancast.plan`: the best plan, what it stands on, and how it is run.
 
     `best` is None where nothing fits; `nearest` says then what needs least, and `would_fit` what
@@ -115,6 +116,23 @@ class Choice(Immutable):
             "stopped": self.stopped,
         }
 
+    def records(self) -> list[dict[str, Any]]:
+        """A row for the plan and for each alternative; none where nothing fits."""
+        from plancast.plan_record import run_record
+
+        if self.best is None:
+            return []
+        rows = [(self.best, 0.0, ""), *((o.forecast, o.slower, o.trades) for o in self.others)]
+        return [{**run_record(one), "slower": slower, "trades": t} for one, slower, t in rows]
+
+    def plot_breakdown(self) -> Any:
+        """Where the time of the plan and of each alternative goes, as a plotly figure."""
+        from plancast.charts.breakdown import breakdown
+
+        plans = [self._chosen(), *(other.forecast for other in self.others)]
+        names = [f"{place}. {plan.strategy}" for place, plan in enumerate(plans, start=1)]
+        return breakdown(plans, names, f"Plans for {self.model.name} on {self.machine.name}")
+
     def _chosen(self) -> Forecast:
         if self.best is None:
             raise InputError(
@@ -126,11 +144,6 @@ class Choice(Immutable):
         from plancast.report.choice import choice_tables
 
         return choice_tables(self)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __repr__(self) -> str:
         what = "nothing fits" if self.best is None else self.best.strategy
@@ -154,7 +167,7 @@ def plan(
     session: Session | None = None,
     records: Records | None = None,
     partial: bool = False,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress = None,
     **types: Unpack[Types],
 ) -> Choice:
     """Which plan to train a model with on a machine, and what it takes.
@@ -179,7 +192,8 @@ def plan(
       records: measured kernels to go by (docs/records.md); with a session, give them to that.
       partial: Ctrl-C gives the best of what was found until then (`Choice.stopped`), if anything
         was, instead of raising KeyboardInterrupt.
-      progress: called with plans done and plans in all.
+      progress: called with plans done and plans in all; by default a bar shows on a terminal or
+        in a notebook, with False nothing.
       types: of what is stored and sent, as for `predict`.
 
     Raises:
@@ -218,7 +232,8 @@ def plan(
         **types,
     }
     search = Search(model, machine, size, name, used, arguments.word(space, "space"), how, partial)
-    plans = search.plans(progress)
+    with following(progress, "plans") as tell:
+        plans = search.plans(tell)
     answer = Choice(
         model=model,
         machine=machine,
@@ -236,13 +251,21 @@ def plan(
         elif (tokens is not None or samples is not None) and search.stopped:
             answer = replace(answer, said=(*answer.said, _NO_RUN))
         elif tokens is not None or samples is not None:
-            answer = replace(answer, run=_run(answer, used, tokens, samples, price, how))
+            run = _run(answer, used, tokens, samples, price, how)
+            answer = replace(answer, run=run, said=(*answer.said, *_too_short(run)))
     except KeyboardInterrupt as error:
         if not partial or type(error) is not KeyboardInterrupt:
             raise
         said_now = _NO_RUN if plans else "stopped before it was known what would fit"
         answer = replace(answer, stopped=True, said=(*answer.said, said_now))
     return replace(answer, seconds=time.perf_counter() - started)
+
+
+def _too_short(run: TrainingRun) -> list[str]:
+    """What to say of a run that is one step: a unit of the number is missing."""
+    if run.steps > 1:
+        return []
+    return ["that is a single step; a number of tokens is written 300B or 15T"]
 
 
 def _lacks_bf16(machine: Machine) -> bool:

@@ -11,11 +11,11 @@ from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.parts import WORDS
+from plancast.shown import Shown, Tabular
 from plancast.textual import change, duration
 from plancast.uncertainty import NINETY_FIVE_PERCENT, difference_scale, faster_probability
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import RenderableType
 
     from plancast.explaining.causes import Cause
@@ -47,7 +47,7 @@ class Difference:
     causes: tuple[Cause, ...] = ()
 
 
-class Comparison:
+class Comparison(Shown, Tabular):
     """The result of `plancast.compare`."""
 
     def __init__(self, forecasts: Sequence[Forecast]) -> None:
@@ -97,13 +97,11 @@ class Comparison:
             ],
         }
 
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each forecast in their order, units in the column names."""
-        import pandas as pd
-
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each forecast in their order."""
         from plancast.plan_record import run_record
 
-        return pd.DataFrame.from_records([run_record(forecast) for forecast in self])
+        return [run_record(forecast) for forecast in self]
 
     def plot_breakdown(self) -> Any:
         """Where the time of each goes, as a plotly figure."""
@@ -112,15 +110,23 @@ class Comparison:
         names = [f"{n}. {f.strategy} on {f.machine}" for n, f in enumerate(self, start=1)]
         return breakdown(list(self), names, "Side by side")
 
+    def plot_differences(self, place: int = 1) -> Any:
+        """What makes the forecast at `place` slower or faster than the first, part by part.
+
+        Args:
+          place: from 1 on, of those after the first.
+        """
+        from plancast.charts.figure import drawn
+        from plancast.report.page.compare import difference_bars
+
+        at = arguments.whole(place, "place", 1, len(self) - 1)
+        found = difference(self._forecasts[0], self._forecasts[at])
+        return drawn(difference_bars(found), f"{self._forecasts[at].strategy}: {found.reason}")
+
     def __rich__(self) -> RenderableType:
         from plancast.report.compare import comparison_tables
 
         return comparison_tables(self)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __repr__(self) -> str:
         fastest = min(self, key=lambda forecast: forecast.iteration_time)

@@ -19,6 +19,7 @@ from plancast.memory import PeakMemory
 from plancast.parts import PARTS
 from plancast.question import Facts, Question
 from plancast.randomness import Distribution
+from plancast.shown import Shown
 from plancast.slices import Slice
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _AT_ONCE = 1024
 
 
 @checked
-class Forecast(ForecastCharts, Immutable):
+class Forecast(ForecastCharts, Immutable, Shown):
     """The result of `plancast.predict`: iteration time, memory, and where time goes.
 
     Times are seconds, sizes bytes.
@@ -377,11 +378,6 @@ class Forecast(ForecastCharts, Immutable):
         from plancast.report.tables import forecast_tables
 
         return forecast_tables(self)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import forecast_html
-
-        return forecast_html(self)
 
     def __repr__(self) -> str:
         from plancast.textual import duration, gib

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 # A share of the memory from which on runs are slow more often.
 _FULL = 0.97
+
+
+class InMemory(Protocol):
+    """What takes memory of a device: a `Forecast`."""
+
+    @property
+    def peak_memory(self) -> float:
+        """Bytes."""
+
+    @property
+    def memory_capacity(self) -> float:
+        """Bytes."""
+
+
+def full(plan: InMemory) -> bool:
+    """Whether a plan that fits fills its memory."""
+    return bool(fullness(plan.peak_memory, plan.memory_capacity))
 
 
 def fullness(peak: float, capacity: float) -> list[str]:

@@ -24,6 +24,7 @@ from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.immutable import Immutable
 from plancast.learned_memory import MemoryEvidence, MemoryFact, memory_facts
+from plancast.shown import Shown
 from plancast.textual import brief
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Fact:
 
 @checked
 @dataclass(frozen=True, repr=False)
-class Learned(Immutable):
+class Learned(Immutable, Shown):
     """What runs tell; give it to `Session(learned=...)`.
 
     >>> nothing = Learned(())
@@ -318,11 +319,6 @@ class Learned(Immutable):
         about = ", ".join(sorted(self.gpus)) or "nothing"
         runs = "1 run" if len(self) == 1 else f"{len(self)} runs"
         return f"<Learned from {runs} on {about}>"
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __rich__(self) -> RenderableType:
         from plancast.report.learned import learned_table

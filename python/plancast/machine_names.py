@@ -9,8 +9,9 @@ from typing import Any
 
 from plancast import _core
 
-# `8xH100`, `64 A100s`, `16*h200`: so many GPUs of a kind.
+# `8xH100`, `64 A100s`, `16*h200`, `H100x8`: so many GPUs of a kind.
 _MANY = re.compile(r"(\d{1,7})\s*[x*]?\s*([a-z]{1,3}\d{1,3}[a-z]{0,2}?)s?", re.IGNORECASE)
+_TIMES = re.compile(r"([a-z]{1,3}\d{1,3}[a-z]{0,2}?)s?\s*[x*]\s*(\d{1,7})", re.IGNORECASE)
 # Where several presets have a GPU: that of its vendor.
 _OF_VENDOR = ("dgx-{}", "dgx-{}-80g", "{}-pcie", "{}-oam", "dgx1-{}-32g", "{}-nvl72")
 
@@ -41,15 +42,19 @@ def instead(text: str) -> str:
 
 
 def _counted(text: str) -> str:
-    match = _MANY.fullmatch(text.strip())
-    if match is None:
+    match, turned = _MANY.fullmatch(text.strip()), _TIMES.fullmatch(text.strip())
+    if turned is not None:
+        gpu, number = turned.groups()
+    elif match is not None:
+        number, gpu = match.groups()
+    else:
         return ""
     known = set(_core.Machine.preset_names())
-    names = [pattern.format(match[2].lower()) for pattern in _OF_VENDOR]
+    names = [pattern.format(gpu.lower()) for pattern in _OF_VENDOR]
     preset = next((name for name in names if name in known), None)
     if preset is None:
         return ""
-    count = int(match[1])
+    count = int(number)
     of_host = _core.Machine.preset(f"{preset}:1").gpus_per_host
     hosts, rest = divmod(count, of_host)
     if hosts and not rest:

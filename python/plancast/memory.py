@@ -9,6 +9,7 @@ from plancast import _core, arguments
 from plancast.errors import InputError
 from plancast.immutable import Immutable
 from plancast.question import Facts, Question
+from plancast.shown import Shown
 from plancast.textual import gib
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class LiveTensor:
 
 
 @dataclass(frozen=True, repr=False)
-class PeakReasons:
+class PeakReasons(Shown):
     """What is alive at the peak of one device class, largest first.
 
     `block`, `task`, `layer` and `micro_batch` say what was issued last; they are
@@ -110,11 +111,6 @@ class PeakReasons:
         from plancast.report.memory import reasons_table
 
         return reasons_table(self)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
 
 @dataclass(frozen=True)
@@ -206,7 +202,7 @@ class MemoryTimeline:
         return TimelinePicture(self)
 
 
-class PeakMemory(Immutable, tuple[ClassMemory, ...]):
+class PeakMemory(Shown, Immutable, tuple[ClassMemory, ...]):
     """Peak memory of each device class.
 
     >>> import plancast as pc
@@ -325,11 +321,6 @@ class PeakMemory(Immutable, tuple[ClassMemory, ...]):
         from plancast.report.tables import memory_table
 
         return memory_table(self)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def _index(self, device_class: str | None) -> int:
         fullest = self.fullest

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from plancast import _core, alternatives
+from plancast import _core, alternatives, default_space, several_spaces
 from plancast.errors import InputError
 from plancast.fine_tuning import figures, fine_tuned
 from plancast.forecast import Forecast
-from plancast.fullness import fullness
+from plancast.fullness import full
 from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, rank
@@ -22,6 +22,7 @@ from plancast.textual import duration, percent
 from plancast.training.best_plan import (
     FEW,
     NoPlanFitsError,
+    Ranked,
     Tell,
     fastest_first,
     good_plans,
@@ -43,8 +44,6 @@ _OF_NETS = "ddp"
 _TIE = 0.005
 # A third of the runs that fill their memory take over 10 % longer (plancast.fullness).
 _FULL_COSTS = 0.035
-# Parameters below which one sample does not keep a GPU busy.
-_SMALL = 3e9
 # Numbers of hosts that are tried where nothing fits, each twice the one before.
 _DOUBLINGS = 4
 
@@ -111,10 +110,8 @@ class Search:
             ranking = self._ranked(self._space, progress)
             self._least = ranking
             return self._runnable(ranking)
-        found = self._found(progress)
-        more = self._in_groups(found)
-        plans = self._runnable(fastest_first([*found, *more]))
-        if any(not _full(plan) for plan in plans):
+        plans = self._runnable(self._found(progress))
+        if any(not full(plan) for plan in plans):
             return self._simplest_first(plans)
         mb = micro_batches(self._model).split("|")[0]
         ranking = self._ranked(f"mb={mb},vpp=1,recompute=none|selective|full,{_ON_HOST}")
@@ -125,17 +122,16 @@ class Search:
 
     def _found(self, progress: Tell | None) -> Sequence[Forecast]:
         """The best of the default space of `rank`, and some that need less memory."""
-        space = self._default()
-        whole = self._plans_of(space)
+        whole = self._plans_of("")
         if self._partial and len(whole) > _LONG:
             self._soon()
         if len(whole) > _WHOLE:
             return self._usual(whole, progress)
         # These first: they are soon found, for whoever stops the rest.
-        full = f"vpp=1,mb={micro_batches(self._model)},recompute=full"
-        first, then = _in_turn(progress, len(self._plans_of(full)), len(whole))
-        roomy = self._ranked(full, first, top=_BEST)
-        best = self._ranked(space, then, top=_BEST)
+        roomy_space = f"vpp=1,mb={micro_batches(self._model)},recompute=full"
+        first, then = _in_turn(progress, len(self._plans_of(roomy_space)), len(whole))
+        roomy = self._ranked(roomy_space, first, top=_BEST)
+        best = self._ranked("", then, top=_BEST)
         if not len(best):
             self._least = best
             if best.nearest is None:
@@ -152,7 +148,12 @@ class Search:
     def _plans_of(self, space: str) -> list[str]:
         """The plans of a space."""
         if space not in self._spaces:
-            self._spaces[space] = self._core.enumerate(space, "")[0]
+            found: dict[str, None] = {}
+            for one in default_space.spaces(space, "", self._model, self._machine):
+                # Sizes of what is tried besides may suit no number of ranks here.
+                with contextlib.suppress(*([InputError] if one.beside else [])):
+                    found |= dict.fromkeys(self._core.enumerate(one.text, one.where)[0])
+            self._spaces[space] = list(found)
         return self._spaces[space]
 
     @cached_property
@@ -162,13 +163,6 @@ class Search:
             objective="time", dtype=self._how["dtype"], profile=self._profile, precision={},
             cuda_graphs=self._how["cuda_graphs"],
         )  # fmt: skip
-
-    def _default(self) -> str:
-        """The default space of `rank`; of small models, which keep GPUs busy with large
-        micro-batches only, with more of those."""
-        if self._model.parameters >= _SMALL:
-            return ""
-        return "mb=1..64" if self._model.seq > 0 else "mb=1..512"
 
     def _usual(self, whole: Sequence[str], progress: Tell | None) -> Sequence[Forecast]:
         """Of a space that is too large the usual plans, and those near the best of them."""
@@ -192,6 +186,7 @@ class Search:
             if error.ranking.nearest is None:
                 raise InputError(str(error)) from None
             return []
+        found = fastest_first([*found, *self._copies(found, ranked)])
         left = len(set(whole) - looked_at)
         self.said.append(
             f"the default space has {len(whole):,} plans, of which {left:,} were not looked at: "
@@ -199,6 +194,17 @@ class Search:
             f"in about {duration(took * len(whole) / max(1, len(looked_at)))}"
         )
         return found
+
+    def _copies(self, found: Sequence[Forecast], ranked: Ranked) -> list[Forecast]:
+        """What the default space has besides, copies of shards, with sizes of the best plans."""
+        sizes = [plan.strategy for plan in found if "pp=1," in plan.strategy][:3]
+        tps = "|".join(sorted({alternatives.items(text).get("tp", "1") for text in sizes}))
+        more: list[Forecast] = []
+        for one in default_space.spaces("", "", self._model, self._machine):
+            if one.beside and tps:
+                with contextlib.suppress(InputError):
+                    more += ranked(f"tp={tps},cp=1,{one.text}", None)
+        return more
 
     def nearest(self) -> dict[str, Any] | None:
         """Where nothing fits: what needs least, and what it lacks."""
@@ -220,9 +226,9 @@ class Search:
         if not plans:
             return plans
         fastest = plans[0]
-        room = (plan for plan in plans if not _full(plan))
+        room = (plan for plan in plans if not full(plan))
         roomy = next(room, fastest)
-        if _full(fastest) and roomy.iteration_time <= fastest.iteration_time * (1 + _FULL_COSTS):
+        if full(fastest) and roomy.iteration_time <= fastest.iteration_time * (1 + _FULL_COSTS):
             gain = percent(roomy.iteration_time / fastest.iteration_time - 1)
             self.said.append(
                 f"{fastest.strategy} is {gain} faster and fills the memory, which slows many runs "
@@ -231,7 +237,7 @@ class Search:
             plans = [roomy, *(plan for plan in plans if plan is not roomy)]
             fastest = roomy
         most = fastest.iteration_time * (1 + _TIE)
-        tied = [p for p in plans if p.iteration_time <= most and _full(p) <= _full(fastest)]
+        tied = [p for p in plans if p.iteration_time <= most and full(p) <= full(fastest)]
         best = min(tied, key=complexity)
         if best is fastest:
             return plans
@@ -240,24 +246,6 @@ class Search:
             "faster, which nobody can tell apart, and less simple"
         )
         return [best, *(plan for plan in plans if plan is not best)]
-
-    def _in_groups(self, found: Sequence[Forecast]) -> list[Forecast]:
-        """Fully sharded plans with copies of the shards over several domains; `rank` tries one."""
-        width = self._machine.gpus_per_domain
-        shards = [width * times for times in (2, 4) if width * times < self._machine.devices]
-        sizes = [plan.strategy for plan in found if "pp=1," in plan.strategy][:3]
-        if not shards or not sizes:
-            return []
-        tps = "|".join(sorted({alternatives.items(text).get("tp", "1") for text in sizes}))
-        space = (
-            f"tp={tps},pp=1,vpp=1,zero=3,hsdp={'|'.join(map(str, shards))},"
-            f"mb={micro_batches(self._model)},recompute=none|selective|full"
-        )
-        try:
-            ranking = self._ranked(space)
-        except InputError:  # a size that divides no number of ranks, or no such thing here
-            return []
-        return [plan for plan in ranking if not _in_one_group(plan)]
 
     def would_fit(self, nearest: dict[str, Any] | None) -> list[str]:
         """What fits instead of the nearest: other plans, other software, more hosts."""
@@ -335,17 +323,6 @@ def _in_turn(tell: Tell | None, first: int, then: int) -> tuple[Tell | None, Tel
     )
 
 
-def _full(plan: Forecast) -> bool:
-    """Whether it fits and fills the memory."""
-    return bool(fullness(plan.peak_memory, plan.memory_capacity))
-
-
-def _in_one_group(plan: Forecast) -> bool:
-    """Whether shards lie over all ranks, so that there are no copies."""
-    said = alternatives.items(plan.strategy)
-    return said.get("hsdp", "1") == said.get("dp", "1")
-
-
 def _fact(plan: Forecast) -> str:
     return f"{plan.strategy}: {figures(plan)}"
 
@@ -368,10 +345,11 @@ def wider(
     """
     if len(ranking) or ranking.nearest is None:
         return ranking
-    said = alternatives.items(ranking.space)
+    asked = several_spaces.first(ranking.space)
+    said = alternatives.items(asked)
     if "offload" not in said:
         on_host = rank(
-            model, machine, batch=batch, space=f"{ranking.space},{_ON_HOST}", profile=profile, **how
+            model, machine, batch=batch, space=f"{asked},{_ON_HOST}", profile=profile, **how
         )
         if len(on_host):
             return on_host

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from plancast import _core, arguments, precision, schedule_file, several_types
+from plancast import (
+    _core,
+    arguments,
+    default_space,
+    precision,
+    schedule_file,
+    several_spaces,
+    strategy_words,
+)
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
@@ -22,6 +30,7 @@ from plancast.simplicity import simplest_of_ties
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from plancast.default_space import Space
     from plancast.precision import Types
     from plancast.records import Records
     from plancast.search.driver import Outcome
@@ -189,14 +198,16 @@ def rank(
         raise InputError(f"`partial` is {partial}; give True, or how many plans.")
     memo, wanted = _session(session, records), precision.asked(types)
     samples_per_step = arguments.batch(batch)
-    space = schedule_file.with_tables(arguments.word(space, "space"))
+    space = arguments.word(space, "space")
+    strategy_words.check_space(space)
+    space = schedule_file.with_tables(space)
     where = arguments.word(where, "where")
     objective = arguments.word(objective, "objective")
     dtype, profile = arguments.dtype(dtype), arguments.word(profile, "profile")
-    space, dtypes = several_types.split(space, dtype)
-    several = len(dtypes) > 1
+    space, dtypes = several_spaces.split(space, dtype)
+    spaces = default_space.spaces(space, where, model, machine)
     elsewhere = store is not None or ray is not None or resume
-    if several and elsewhere:
+    if len(dtypes) > 1 and elsewhere:
         raise InputError(
             "a store and a Ray cluster are of plans of one type; give `dtype` one type, and search "
             "the others by themselves."
@@ -217,18 +228,18 @@ def rank(
         wanted,
         cuda_graphs,
     )
-    result: _core.RankResult | Outcome | several_types.Typed
+    result: _core.RankResult | Outcome | several_spaces.Merged
     with following(progress, "plans") as tell:
         found = found or getattr(tell, "found", None)
 
-        def ranked(dtype: str, known: list[float]) -> _core.RankResult:
+        def ranked(part: Space, dtype: str, known: list[float]) -> _core.RankResult:
             return _core.rank(
                 model._core,
                 searched._core,
                 memo._core,
                 batch=samples_per_step or 0,
-                space=space,
-                where=where,
+                space=part.text,
+                where=part.where,
                 objective=objective,
                 top=top or 0,
                 dtype=dtype,
@@ -244,18 +255,17 @@ def rank(
                 announce=announce,
             )
 
-        if several:
-            result = several_types.merged(dtypes, machine, top, ranked)
+        if not elsewhere and len(dtypes) * len(spaces) == 1:
+            result = ranked(spaces[0], job.dtype, [])
         elif not elsewhere:
-            result = ranked(job.dtype, [])
+            result = several_spaces.merged(spaces, dtypes, machine, top, ranked)
         else:
             from plancast.search.driver import Callbacks
             from plancast.search.run import search
 
             result = search(
                 job,
-                space,
-                where,
+                spaces,
                 top=top,
                 exhaustive=exhaustive,
                 partial=bool(partial),

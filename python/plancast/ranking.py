@@ -15,6 +15,7 @@ from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.parts import PARTS
 from plancast.plan_record import columns, plan_record
+from plancast.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +48,7 @@ class Figures(Protocol):
 
 
 @checked
-class Ranking:
+class Ranking(Shown):
     """The result of `plancast.rank`: forecasts of the plans that fit, best first."""
 
     def __init__(self, core: Figures, plans: Sequence[Forecast], *, objective: str) -> None:
@@ -245,11 +246,6 @@ class Ranking:
         from plancast.report.ranking import ranking_tables
 
         return ranking_tables(self, top=10)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __repr__(self) -> str:
         best = f", best {self._plans[0].strategy}" if self._plans else ""

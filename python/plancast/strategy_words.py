@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from plancast import _core
+from plancast.errors import InputError
 
 # What a software is mostly used for, where its name says so.
 _USUAL_PLANS = {
@@ -16,6 +17,8 @@ _USUAL_PLANS = {
 }
 _PROFILES = {"megatron": "megatron-core", "megatron-lm": "megatron-core"}
 _SHORT = {"fsdp1": "fsdp", "fsdp2": "torchtitan"}
+# What people put between the items of a space: not a comma.
+_BETWEEN = re.compile(r"(?<=[^\s,;|])(?:\s+|\s*;\s*)(?=[a-z_]+=)")
 # `tp8`, `zero3`, `tp8pp2`, `zero-3`: sizes without their signs.
 _SIZES = re.compile(r"(?:(dp|tp|pp|cp|ep|vpp|mb|zero)[-_ ]?(\d{1,5})(?:[-_ ,]|$|(?=[a-z])))+")
 _SIZE = re.compile(r"(dp|tp|pp|cp|ep|vpp|mb|zero)[-_ ]?(\d{1,5})")
@@ -51,7 +54,7 @@ def instead(text: str) -> str:
     ('`zero3` has no `=`. Write `zero=3`.', '`tp8pp2` has no `=`. Write `tp=8,pp=2`.', '')
     """
     word = text.strip().lower()
-    profile = _PROFILES.get(word, _SHORT.get(word, text))
+    profile = _PROFILES.get(word, _SHORT.get(word, word))
     if profile in _core.profile_names():
         return (
             f"`{text}` is a software profile, and `-s` takes a plan. Write `--profile {profile} "
@@ -63,3 +66,16 @@ def instead(text: str) -> str:
         plan = ",".join(f"{key}={size}" for key, size in _SIZE.findall(word))
         return f"`{text}` has no `=`. Write `{plan}`."
     return ""
+
+
+def check_space(text: str) -> None:
+    """Raises InputError where items of a space are not joined by commas.
+
+    >>> check_space("tp=1|2, pp=1")
+    >>> check_space("tp=1|2 pp=1; mb=1")
+    Traceback (most recent call last):
+    plancast.errors.InputError: space: items are joined by commas. Write `tp=1|2,pp=1,mb=1`.
+    """
+    if _BETWEEN.search(text):
+        typed = _BETWEEN.sub(",", text.strip())
+        raise InputError(f"space: items are joined by commas. Write `{typed}`.")

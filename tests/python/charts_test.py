@@ -173,9 +173,63 @@ def test_links_that_are_used_alike_are_one_bar():
     assert len(outcome.links) == 8
 
 
-def test_results_say_what_they_are_in_a_line(small, forecast, ranking):
+@pytest.fixture(scope="module")
+def choice(small):
+    return pc.plan(small, MACHINE, batch=16, space="tp=1|2,pp=1|2,mb=1", tokens="1B")
+
+
+def test_an_answer_and_its_alternatives_are_rows_and_bars(choice):
+    frame = choice.to_frame()
+    others = [other.forecast for other in choice.others]
+    assert list(frame["strategy"]) == [plan.strategy for plan in (choice.best, *others)]
+    assert list(frame["slower"]) == [0.0, *(other.slower for other in choice.others)]
+    assert {"dp", "tp", "pp", "mb", "zero"} <= set(frame.columns)
+    bars = [trace for trace in choice.plot_breakdown().data if trace.type == "bar"]
+    whole = sum(trace.x[0] for trace in bars)
+    assert whole == pytest.approx(1e3 * choice.best.iteration_time, rel=1e-4)
+
+
+def test_bars_of_a_difference_sum_to_it(forecast, ranking):
+    both = pc.compare(forecast, ranking[0])
+    (bars,) = both.plot_differences().data
+    found = both.differences[0]
+    longest = max(map(abs, bars.x))
+    times = longest / max(map(abs, found.parts.values()))  # the axis has its own unit
+    assert sum(bars.x) == pytest.approx(times * found.seconds, abs=2e-2 * longest)
+    with pytest.raises(pc.InputError, match="`place` is `2`; give a whole number from 1 to 1"):
+        both.plot_differences(2)
+
+
+def test_shares_of_a_run_sum_to_all_of_it(choice):
+    shares = [trace.x[0] for trace in choice.run.plot_time().data]
+    assert sum(shares) == pytest.approx(100, abs=0.01)
+
+
+def test_what_is_told_in_rows_is_a_frame(small, forecast, ranking):
+    sent = pc.gradients(pc.Model.preset("resnet50"), MACHINE, "mb=32", dtype="fp16")
+    spans = sent.to_frame()
+    assert spans["end_s"].is_monotonic_increasing
+    assert spans["end_s"].max() <= sent.iteration_time * (1 + 1e-9)
+    why = forecast.explain(versus=ranking[0])
+    assert why.to_frame()["picoseconds"].sum() == why.picoseconds
+    alone = forecast.explain().to_frame()
+    assert alone["saves"].is_monotonic_decreasing
+    tuned = pc.tune_buckets(small, MACHINE, "tp=1,mb=1", batch=16, profile="ddp")
+    assert tuned.to_frame()["time_s"].min() == tuned.best.iteration_time
+
+
+def test_results_say_what_they_are_in_a_line(small, forecast, ranking, choice):
     plan = ("tp=8,mb=1",)
+    job = pc.ClusterJob(name="a", placement="hosts 0-0 gpus 0-3", compute=1, communicate="1 s")
     results = [
+        choice,
+        choice.run,
+        forecast.explain(),
+        forecast.explain(versus=ranking[0]),
+        pc.tune_buckets(small, MACHINE, "tp=1,mb=1", batch=16, profile="ddp"),
+        pc.gradients(pc.Model.preset("resnet50"), MACHINE, "mb=32", dtype="fp16"),
+        pc.gradient_advice(pc.Model.preset("resnet50"), MACHINE, "mb=32", dtype="fp16"),
+        pc.cluster([job], MACHINE),
         forecast,
         forecast.memory,
         forecast.memory.explain(),

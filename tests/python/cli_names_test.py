@@ -103,3 +103,23 @@ def test_a_batch_that_does_not_divide_over_the_gpus(cli, small_file):
 )
 def test_lines_that_nearly_are_commands(cli, line, said):
     assert said in cli.error(*line.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        ("import hf x/y", ("no format `hf`. Models are not imported but named: `-m meta",)),
+        ("import megatron run.sh", ("no format `megatron`. `plancast import launch FILE`",)),
+        ("export deepspeed", ("`plancast export launch deepspeed -m MODEL ...`",)),
+        ("import chakr", ("no format `chakr`. There are `astra`, `chrome`",)),
+        ("export chakr", ("no format `chakr`. Did you mean `chakra`?",)),
+        ("import", ("`plancast import` needs its format: `astra`, `chrome`",)),
+        ("records", ("`plancast records` needs its action: `ingest`, `show`.",)),
+        ("predict -m gpt2 -c t4-pcie --fidelity chunk", ("--fidelity is not `chunk`. Did",)),
+    ],
+)
+def test_formats_and_words_that_are_none(cli, words, answers):
+    said = cli.error(*words.split())
+    assert "invalid choice" not in said
+    for answer in answers:
+        assert answer in said

@@ -295,6 +295,29 @@ def test_ties_go_to_the_simpler_and_full_plans_give_way(rows, best, said):
     assert bool(said) == bool(search.said)
 
 
+def test_plans_that_fill_the_memory_are_no_alternatives():
+    rows = [
+        ("dp=4,pp=2,zero=1,mb=1", 1.0, 0.8),
+        ("dp=8,zero=1,mb=1", 1.01, 0.99),
+        ("dp=8,zero=2,mb=1", 1.02, 0.6),
+    ]
+    plans = plans_of(*rows)
+    said = [other.forecast.strategy for other in alternatives.of(plans)]
+    assert said == ["dp=8,zero=2,mb=1"]
+    # Of plans that do so anyway all are.
+    crowded = plans_of(*((text, s, 0.98) for text, s, _ in rows))
+    assert len(alternatives.of(crowded)) == 2
+
+
+def test_a_run_of_a_single_step_asks_for_a_unit(cli, small_file):
+    answer = cli.json("plan", small_file, HOST, *BATCH, "--space", "mb=4", "--tokens", "15")
+    assert answer["said"][-1] == (
+        "that is a single step; a number of tokens is written 300B or 15T"
+    )
+    long = cli.json("plan", small_file, HOST, *BATCH, "--space", "mb=4", "--tokens", "15M")
+    assert not any("single step" in text for text in long["said"])
+
+
 def test_a_price_needs_a_run(cli):
     error = cli.error("plan", "gpt2", HOST, *BATCH, "--price", "2")
     assert error == "--price is of a whole run; add --tokens, such as `--tokens 1T`."

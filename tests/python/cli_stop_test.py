@@ -39,7 +39,7 @@ def presses(monkeypatch):
         def following(progress, what):
             yield tell
 
-        monkeypatch.setattr("plancast.cli.progress.following", following)
+        monkeypatch.setattr("plancast.choice.following", following)
 
     return wire
 

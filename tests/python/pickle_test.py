@@ -121,6 +121,24 @@ def test_answers_to_questions(small):
     assert again(fit) == fit
 
 
+def test_answers_with_runs_and_reasons(small):
+    job = pc.ClusterJob(name="a", placement="hosts 0-0 gpus 0-3", compute=1, communicate="1 s")
+    trace = pc.Availability.parse("time_min,hosts\n0,4\n30,3\n60,4\n")
+    one, other = (pc.predict(small, MACHINE, plan, batch=16) for plan in ("tp=2,mb=1", "mb=1"))
+    answers = [
+        pc.plan(small, MACHINE, batch=16, space="tp=1|2,mb=1", tokens="1B"),
+        pc.spot(small, MACHINE, trace, tokens=1e11, batch=96),
+        pc.cluster([job], MACHINE),
+        pc.gradients(pc.Model.preset("resnet50"), MACHINE, "mb=32", dtype="fp16"),
+        one.explain(),
+        one.explain(versus=other),
+    ]
+    for answer in answers:
+        twin = again(answer)
+        assert repr(twin) == repr(answer) == repr(copy.deepcopy(answer))
+        assert twin.to_frame().equals(answer.to_frame())
+
+
 def test_jobs(small):
     jobs = [
         pc.TrainingJob(name=name, model=small, strategy="tp=4,mb=1", placement=place, batch=8)

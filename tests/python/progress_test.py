@@ -47,6 +47,28 @@ def test_a_caller_decides(small, screen):
     assert told[-1][0] == told[-1][1] > 0
 
 
+def test_the_one_question_shows_a_bar(small, screen):
+    pc.plan(small, MACHINE, batch=16, space="tp=1|2,mb=1")
+    assert "plans" in screen.getvalue()
+    screen.truncate(0)
+    pc.plan(small, MACHINE, batch=16, space="tp=1|2,mb=1", progress=False)
+    assert screen.getvalue().strip("\0") == ""
+
+
+def test_searches_tell_how_far_they_are(small):
+    told = []
+
+    def tell(done, total):
+        told.append((done, total))
+
+    pc.local_search(small, MACHINE, batch=16, start="dp=8,mb=1", forecasts=3, progress=tell)
+    assert told == [(0, 3), (1, 3), (2, 3)]
+    told.clear()
+    job = pc.ClusterJob(name="a", placement="hosts 0-0 gpus 0-3", compute=1, communicate="1 s")
+    rows = pc.cluster_changes([job], MACHINE, progress=tell)
+    assert [done for done, _ in told] == list(range(len(rows) - 1))
+
+
 def test_work_inside_of_work_shows_nothing(small, screen):
     with progress.following(False, "all"):
         rank(small)

@@ -78,6 +78,62 @@ def test_types_that_a_gpu_has_no_units_for_are_left_out() -> None:
         assert ranking.excluded[f"A100-SXM-80GB has no units for dtype={dtype}"] == 12
 
 
+@pytest.mark.parametrize(("space", "sizes"), [("", "mb=1..64"), ("mb=2|4", "mb=2|4")])
+def test_small_models_are_tried_with_large_micro_batches(space: str, sizes: str) -> None:
+    ranking = pc.rank(MODEL, H100, batch=64, top=1, space=f"tp=1,pp=1,{space}".strip(","))
+    assert sizes in ranking.space.split(",")
+    large = pc.rank(pc.Model.preset("llama3-8b"), H100, batch=64, top=1, space="tp=8,pp=1")
+    assert "mb=1|2|4|8" in large.space.split(",")
+
+
+def test_the_default_space_deals_layers_around_embedding_and_head() -> None:
+    model, machine = pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-a100-80g", hosts=4)
+    even = pc.rank(model, machine, batch=512, top=1, space="layout=even")[0]
+    best = pc.rank(model, machine, batch=512, top=1)[0]
+    assert "layout=" in best.strategy
+    assert best.iteration_time < 0.99 * even.iteration_time
+    assert "--pipeline-model-parallel-layout" in best.launch_config("megatron-core")
+
+
+def test_copies_of_shards_over_several_domains_are_a_space_besides() -> None:
+    model, machine = pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-h100", hosts=8)
+    asked = {"batch": 256, "exhaustive": True}
+    ranking = pc.rank(model, machine, space="tp=1|2|8,mb=1", where="tp<8", **asked)
+    first, _, besides = ranking.space.partition(" and besides ")
+    assert "layout=even|balanced" in first
+    assert "hsdp=16|32" in besides
+    copies = [plan for plan in ranking if "hsdp=16" in plan.strategy or "hsdp=32" in plan.strategy]
+    assert {plan.chosen["tp"] for plan in copies} == {"1", "2"}
+    assert all("pp=1," in plan.strategy and "zero=3" in plan.strategy for plan in copies)
+    plans = [plan.strategy for plan in ranking]
+    assert len(plans) == len(set(plans)) == ranking.evaluated
+    # What makes them a space of their own is no reason to leave plans out.
+    assert not any("hsdp>1" in why for why in ranking.excluded)
+    best = pc.rank(model, machine, space="tp=1|2|8,mb=1", where="tp<8", batch=256, top=5)
+    assert said(best) == said(ranking)[:5]
+
+
+def test_a_store_keeps_both_spaces(tmp_path) -> None:
+    model, machine = pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-h100", hosts=4)
+    asked = {"batch": 128, "space": "tp=1,mb=1,recompute=none", "top": 5}
+    kept = pc.rank(model, machine, store=tmp_path / "search.db", **asked)
+    assert said(kept) == said(pc.rank(model, machine, **asked))
+    assert " and besides " in kept.space
+    again = pc.rank(model, machine, store=tmp_path / "search.db", resume=True, **asked)
+    assert said(again) == said(kept)
+
+
+def test_plan_and_rank_look_at_one_default_space() -> None:
+    model = pc.Model.from_config(
+        name="small", layers=2, hidden=512, heads=8, ffn=2048, vocab=1000, seq=256
+    )
+    ranking = pc.rank(model, H100, batch=64, top=1)
+    best = pc.plan(model, H100, batch=64).best
+    assert best is not None
+    # A simpler plan within half a percent goes before it.
+    assert ranking[0].iteration_time <= best.iteration_time <= 1.005 * ranking[0].iteration_time
+
+
 @pytest.mark.parametrize(
     ("space", "options", "message"),
     [

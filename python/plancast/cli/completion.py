@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from plancast.errors import InputError
@@ -16,6 +17,12 @@ _VALUES = {
     "--cluster": "machines",
     "--profile": "profiles",
 }
+# Commands whose first words are names, and what lists them.
+_NOUNS = {
+    "plan": ("models", "machines"),
+    "show": ("models", "machines", "gpus", "profiles", "ops"),
+}
+_FRAMEWORKS = ("megatron", "torchtitan", "deepspeed", "fsdp", "composer")
 _SHELLS = ("bash", "zsh", "fish")
 
 
@@ -51,8 +58,27 @@ def _words(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
         for action in command._actions:
             if isinstance(action, argparse._SubParsersAction):
                 words = [*action.choices, *words]
-        found[name] = words
+        found[name] = [*_below(name), *words]
     return found
+
+
+def _below(command: str) -> Sequence[str]:
+    """Words that a command takes in the first place."""
+    from plancast import shipped
+
+    return {"list": list(shipped.KINDS), "completion": _SHELLS}.get(command, ())
+
+
+def _fixed() -> dict[str, Sequence[str]]:
+    """Options whose values are few words."""
+    from plancast.arguments import DTYPES
+
+    return {"--for": _FRAMEWORKS, "--dtype": DTYPES}
+
+
+def _names(kinds: Iterable[str]) -> str:
+    """What a shell runs for the names of some kinds."""
+    return " ".join(f"$(plancast list {kind} --names 2>/dev/null)" for kind in kinds)
 
 
 _BASH = """\
@@ -81,11 +107,12 @@ def _bash(words: dict[str, list[str]], shell: str) -> str:
     listed: dict[str, list[str]] = {}
     for option, kind in _VALUES.items():
         listed.setdefault(kind, []).append(option)
-    values = [
-        f"      {'|'.join(own)}) words=$(plancast list {kind} --names 2>/dev/null) ;;"
-        for kind, own in listed.items()
+    values = [f'      {"|".join(own)}) words="{_names([kind])}" ;;' for kind, own in listed.items()]
+    values += [f'      {option}) words="{" ".join(own)}" ;;' for option, own in _fixed().items()]
+    options = [
+        f'        {name}) words="{" ".join([*own, _names(_NOUNS.get(name, ()))]).rstrip()}" ;;'
+        for name, own in words.items()
     ]
-    options = [f'        {name}) words="{" ".join(own)}" ;;' for name, own in words.items()]
     script = _BASH.format(
         commands=" ".join(words), values="\n".join(values), options="\n".join(options)
     )
@@ -98,6 +125,9 @@ def _fish(words: dict[str, list[str]]) -> str:
     for name, own in words.items():
         seen = f"-n '__fish_seen_subcommand_from {name}'"
         below = [word for word in own if not word.startswith("-")]
+        if name in _NOUNS:
+            kinds = "; ".join(f"plancast list {kind} --names" for kind in _NOUNS[name])
+            lines.append(f"complete -c plancast {seen} -f -a '({kinds})'")
         if below:
             lines.append(f"complete -c plancast {seen} -f -a '{' '.join(below)}'")
         for option in own:
@@ -106,5 +136,7 @@ def _fish(words: dict[str, list[str]]) -> str:
             kind = _VALUES.get(option)
             short = {"--model": " -s m", "--machine": " -s c"}.get(option, "")
             names = f" -x -a '(plancast list {kind} --names 2>/dev/null)'" if kind else ""
+            if option in _fixed():
+                names = f" -x -a '{' '.join(_fixed()[option])}'"
             lines.append(f"complete -c plancast {seen} -l {option[2:]}{short}{names}")
     return "\n".join(lines)

@@ -18,7 +18,10 @@ def add_parser(commands: Any) -> None:
         epilog="Example: plancast list machines h100",
     )
     parser.add_argument(
-        "what", metavar="WHAT", help="models, machines, gpus, profiles, ops or recipes"
+        "what",
+        metavar="WHAT",
+        nargs="?",
+        help="models, machines, gpus, profiles, ops or recipes",
     )
     parser.add_argument("words", metavar="WORD", nargs="*", help="part of a name")
     parser.add_argument("--names", action="store_true", help="names alone, one a line")
@@ -28,8 +31,12 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    from plancast import shipped
+    from plancast import arguments, shipped
+    from plancast.errors import InputError
 
+    if options.what is None:
+        kinds = arguments.listed(list(shipped.KINDS))
+        raise InputError(f"`plancast list` needs what to list: {kinds}.")
     kind = shipped.kind_of(options.what)
     names = shipped.names(kind, options.words)
     if options.names and not options.json:

@@ -139,8 +139,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="plancast",
         description="Forecasts what a parallel training plan will do before anyone owns the "
         "hardware.",
-        epilog="Example: plancast predict -m gpt3-175b -c dgx-a100-80g:8 "
-        "-s tp=8,pp=8,vpp=3,mb=1,recompute=full --batch 64",
+        epilog="Example: plancast plan llama3-70b dgx-h100:16 --tokens 2T",
     )
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=_Parser, dest="command")

@@ -103,26 +103,23 @@ def choose(
 ) -> Choice:
     """The answer that the options ask for; `partial`: if Ctrl-C stops it, the best until then."""
     from plancast.choice import plan
-    from plancast.cli.progress import progress_bar
 
     profile = None if isinstance(options.profile, Default) else options.profile
-    with progress_bar("plans") as progress:
-        return plan(
-            model,
-            machine,
-            framework=getattr(options, "target", None),
-            batch=options.batch,
-            **{"tokens" if model.seq > 0 else "samples": getattr(options, "tokens", None)},
-            price=getattr(options, "price", None) or "on-demand",
-            space=getattr(options, "space", None) or "",
-            dtype=None if isinstance(options.dtype, Default) else str(options.dtype),
-            profile=profile,
-            cuda_graphs=options.cuda_graphs,
-            session=opts.load_session(options),
-            partial=partial,
-            progress=progress,
-            **opts.types_of(options),
-        )
+    return plan(
+        model,
+        machine,
+        framework=getattr(options, "target", None),
+        batch=options.batch,
+        **{"tokens" if model.seq > 0 else "samples": getattr(options, "tokens", None)},
+        price=getattr(options, "price", None) or "on-demand",
+        space=getattr(options, "space", None) or "",
+        dtype=None if isinstance(options.dtype, Default) else str(options.dtype),
+        profile=profile,
+        cuda_graphs=options.cuda_graphs,
+        session=opts.load_session(options),
+        partial=partial,
+        **opts.types_of(options),
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from plancast.clusters.outcome import ClusterOutcome, JobOutcome
 from plancast.clusters.run import cluster
 from plancast.errors import InputError
 from plancast.machine import Machine
+from plancast.progress import Progress, following
 from plancast.session import Session
 
 # Jobs that are moved, those that lose most GPU time first, and partners of each of them.
@@ -38,6 +39,7 @@ def cluster_changes(
     *,
     tenant: str | None = None,
     wider: Mapping[str, _core.Fabric] | None = None,
+    progress: Progress = None,
     **options: Any,
 ) -> list[ClusterChange]:
     """The jobs as they are, then with one thing changed, the busiest GPUs first.
@@ -60,6 +62,7 @@ def cluster_changes(
       tenant: the job to do something for: what is best for it comes first, and what is moved is
         this job or those that it waits for.
       wider: networks of a data set with something more each, by what it is.
+      progress: called with changes tried and changes in all; by default a bar.
       options: of `cluster`.
     """
     listed = list(jobs)
@@ -74,11 +77,14 @@ def cluster_changes(
         for what, fabric in (wider or {}).items()
     ]
     rows = []
-    for change, these, where, with_ in tried:
-        try:
-            rows.append(ClusterChange(change, cluster(these, where, **with_)))
-        except InputError as error:
-            rows.append(ClusterChange(change, None, str(error)))
+    with following(progress, "changes") as tell:
+        for done, (change, these, where, with_) in enumerate(tried):
+            if tell is not None:
+                tell(done, len(tried))
+            try:
+                rows.append(ClusterChange(change, cluster(these, where, **with_)))
+            except InputError as error:
+                rows.append(ClusterChange(change, None, str(error)))
     rows.sort(key=lambda row: _demerit(row.outcome, tenant))
     return [ClusterChange("as it is", now), *rows]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from plancast import files
 from plancast.clusters import timeline
+from plancast.shown import Shown, Tabular
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import RenderableType
 
 
@@ -114,7 +114,7 @@ class Phase:
 
 
 @dataclass(frozen=True, repr=False)
-class ClusterOutcome:
+class ClusterOutcome(Shown, Tabular):
     """The jobs of a cluster, its links and the whole.
 
     `gpus` are those of the cluster. `end` is when the last thing changed. Where jobs without an
@@ -188,7 +188,7 @@ class ClusterOutcome:
             "contended_share": self.contended_share,
             "mean_completion_s": self.mean_completion,
             "options": dict(self.options),
-            "jobs": [job.to_dict() for job in self.jobs],
+            "jobs": self.records(),
             "links": [vars(link) for link in self.links],
             "waits": [vars(wait) for wait in self.waits],
             "steady_runs": self.steady_runs,
@@ -196,11 +196,9 @@ class ClusterOutcome:
             "notes": list(self.notes),
         }
 
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each job, units in the column names."""
-        import pandas as pd
-
-        return pd.DataFrame.from_records([job.to_dict() for job in self.jobs])
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each job."""
+        return [job.to_dict() for job in self.jobs]
 
     def __repr__(self) -> str:
         return (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from plancast import _core, files
 from plancast.checked import checked
 from plancast.communication.trace_file import TraceFile
+from plancast.shown import Shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -67,7 +68,7 @@ class ChromeCounter(NamedTuple):
 
 
 @checked
-class ChromeTrace(TraceFile):
+class ChromeTrace(TraceFile, Shown):
     """A trace that chrome://tracing, ui.perfetto.dev, PyTorch's profiler or Plancast wrote.
 
     >>> import tempfile

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from plancast import _core, files
 from plancast.checked import checked
 from plancast.communication.trace_file import TraceFile
+from plancast.shown import Shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -98,7 +99,7 @@ class NcclWait(NamedTuple):
 
 
 @checked
-class NcclTrace(TraceFile):
+class NcclTrace(TraceFile, Shown):
     """A file of NCCL's proxy profile (`NCCL_PROXY_PROFILE`, until 2.22) or of its example
     profiler plugin (`NCCL_PROFILE_DUMP_FILE`).
 

@@ -14,6 +14,7 @@ from plancast.explaining.marginal import Marginal, marginals
 from plancast.explaining.words import COLLECTIVES, FAMILIES
 from plancast.explaining.work import Item, Stage, question_of
 from plancast.parts import PARTS
+from plancast.shown import Shown, Tabular
 from plancast.textual import percent
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Bottleneck:
 
 
 @dataclass
-class Explanation:
+class Explanation(Shown, Tabular):
     """The result of `Forecast.explain()`."""
 
     forecast: Forecast
@@ -106,6 +107,10 @@ class Explanation:
         """Of a plan that does not fit, the smallest changes with which it would; else empty."""
         return self.forecast.fit_advice or ""
 
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each bottleneck."""
+        return [asdict(bottleneck) for bottleneck in self.bottlenecks]
+
     def to_dict(self) -> dict[str, Any]:
         """The fields of `plancast explain --json`."""
         return {
@@ -115,7 +120,7 @@ class Explanation:
             "fits": self.forecast.fits,
             "advice": self.advice,
             "stages": [{**asdict(stage), "binding": stage.binding} for stage in self.stages],
-            "bottlenecks": [asdict(bottleneck) for bottleneck in self.bottlenecks],
+            "bottlenecks": self.records(),
             "marginals": [asdict(marginal) for marginal in self.marginals],
         }
 
@@ -123,11 +128,6 @@ class Explanation:
         from plancast.report.explanation import explanation_tables
 
         return explanation_tables(self)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __repr__(self) -> str:
         bound = ", ".join(sorted({stage.binding for stage in self.stages}))

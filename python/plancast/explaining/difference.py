@@ -11,6 +11,7 @@ from plancast.explaining import words
 from plancast.explaining.account import Account, Entry, mean
 from plancast.explaining.causes import Cause
 from plancast.explaining.split import shares, whole
+from plancast.shown import Shown, Tabular
 from plancast.textual import change, duration
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Key = tuple[str, str, str]
 _SOFTWARE: Key = ("software", "", "level")
 
 
-class ExplainedDifference:
+class ExplainedDifference(Shown, Tabular):
     """The result of `Forecast.explain(versus=other)`: why the forecast is not the other.
 
     Seconds are what the forecast takes more than the other; negative: less.
@@ -97,6 +98,10 @@ class ExplainedDifference:
             "verdict": self.verdict,
         }
 
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each cause."""
+        return [cause.to_dict() for cause in self.causes]
+
     @property
     def verdict(self) -> str:
         """The whole in a few words."""
@@ -117,11 +122,6 @@ class ExplainedDifference:
         from plancast.report.explanation import difference_tables
 
         return difference_tables(self)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __repr__(self) -> str:
         return f"<ExplainedDifference {self.verdict}, {len(self.causes)} causes>"

@@ -49,7 +49,10 @@ FRAMEWORKS: dict[str, Framework] = {
     deepspeed.NAME: Framework(deepspeed.write, ("deepspeed",), ".json"),
     megatron.NAME: Framework(megatron.write, ("megatron-core",), ".sh"),
 }
-_OTHER_NAMES = {"megatron": megatron.NAME, "accelerate": fsdp.NAME, "llm-foundry": composer.NAME}
+_OTHER_NAMES = {
+    "megatron": megatron.NAME, "megatron-lm": megatron.NAME, "accelerate": fsdp.NAME,
+    "llm-foundry": composer.NAME,
+}  # fmt: skip
 # Keys at the top that only one framework has.
 _DEEPSPEED = {
     "zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size", "steps_per_print",
@@ -68,13 +71,13 @@ _MEGATRON = {
 def framework_name(name: str) -> str:
     """The canonical name of a framework.
 
-    >>> framework_name("megatron")
-    'megatron-core'
+    >>> framework_name("megatron"), framework_name("FSDP")
+    ('megatron-core', 'fsdp')
     """
-    name = _OTHER_NAMES.get(name, name)
-    if name not in FRAMEWORKS:
+    known = _OTHER_NAMES.get(name.lower(), name.lower())
+    if known not in FRAMEWORKS:
         raise InputError(f"no framework `{name}`.{arguments.offer(name, FRAMEWORKS)}")
-    return name
+    return known
 
 
 def read(

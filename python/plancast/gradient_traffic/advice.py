@@ -11,6 +11,7 @@ from plancast.errors import InputError
 from plancast.gradient_traffic.forecast import GradientForecast, gradients
 from plancast.machine import Machine
 from plancast.model import Model
+from plancast.shown import Shown, Tabular
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,8 +32,8 @@ class Advised:
 
 
 @checked
-@dataclass(frozen=True)
-class GradientAdvice:
+@dataclass(frozen=True, repr=False)
+class GradientAdvice(Shown, Tabular):
     """Advice for a machine, and how its cards scale; the first row of `rows` is as it is."""
 
     rows: tuple[Advised, ...]
@@ -53,13 +54,7 @@ class GradientAdvice:
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
-            "advice": [
-                {"advice": row.advice, "traffic": str(row.forecast.traffic),
-                 "strategy": row.forecast.strategy,
-                 "iteration_time_s": row.forecast.iteration_time,
-                 "efficiency": row.forecast.efficiency, "speed": row.speed}
-                for row in self.rows
-            ],
+            "advice": self.records(),
             "cards": [
                 {"cards": count, "efficiency": one.efficiency, "samples_per_s": one.samples_per_s,
                  f"efficiency_accum_{_PASSES}": kept.efficiency}
@@ -67,6 +62,22 @@ class GradientAdvice:
             ],
             "cards_worth": self.worth,
         }  # fmt: skip
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each piece of advice."""
+        return [
+            {"advice": row.advice, "traffic": str(row.forecast.traffic),
+             "strategy": row.forecast.strategy,
+             "iteration_time_s": row.forecast.iteration_time,
+             "efficiency": row.forecast.efficiency, "speed": row.speed}
+            for row in self.rows
+        ]  # fmt: skip
+
+    def __repr__(self) -> str:
+        from plancast.textual import slower
+
+        best = max(self.rows, key=lambda row: row.speed)
+        return f"<GradientAdvice, best {best.advice}: a sample {slower(1 / best.speed)}>"
 
     def __rich__(self) -> RenderableType:
         from plancast.report.gradient_advice import advice_tables

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -30,6 +30,7 @@ from plancast.model import Model
 from plancast.planning import check_nouns, predict
 from plancast.question import core_of
 from plancast.session import Session
+from plancast.shown import Shown, Tabular
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,7 +57,7 @@ class GradientSpan:
 
 
 @checked
-class GradientForecast(Immutable):
+class GradientForecast(Immutable, Shown, Tabular):
     """An iteration whose gradients are sent as `traffic` says; times are seconds.
 
     It is counted from the begin of an iteration's last backward pass to the end of the next
@@ -161,6 +162,10 @@ class GradientForecast(Immutable):
     def spans(self) -> list[GradientSpan]:
         """What the first worker does, by end."""
         return list(self._spans)
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each span of the first worker."""
+        return [asdict(span) for span in self._spans]
 
     @property
     def units(self) -> list[tuple[str, int]]:

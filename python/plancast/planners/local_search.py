@@ -13,6 +13,7 @@ from plancast.planners.grid import best_of_grid
 from plancast.planners.moves import Moves
 from plancast.planners.plan import Plan
 from plancast.planning import DEFAULT_PROFILE, predict
+from plancast.progress import Progress, following
 from plancast.session import Session
 from plancast.strategy import Strategy
 
@@ -40,6 +41,7 @@ def local_search(
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
     session: Session | None = None,
+    progress: Progress = None,
 ) -> Plan:
     """Changes one thing of a tree at a time and keeps what is faster, now and then what is slower.
 
@@ -59,6 +61,7 @@ def local_search(
       dtype: matmul precision.
       profile: how the framework runs.
       session: shared memo of the forecasts.
+      progress: called with trees tried and trees in all; by default a bar.
 
     Raises:
       InputError: the start does not fit, or is refused.
@@ -93,23 +96,26 @@ def local_search(
     rng = random.Random(seed)
     moves = Moves(model, rng)
     refused = unfit = 0
-    for number in range(forecasts):
-        changed = moves.change(here)
-        try:
-            strategy = Strategy.from_dict(changed)
-            found = score(strategy)
-        except InputError:
-            refused += 1
-            continue
-        if not found.fits:
-            unfit += 1
-            continue
-        warmth = _WARMTH * 0.1 ** (number / forecasts)
-        slower = found.iteration_time / now.iteration_time - 1
-        if slower <= 0 or rng.random() < math.exp(-slower / warmth):
-            here, now = changed, found
-        if found.iteration_time < fastest.iteration_time:
-            best, fastest = strategy, found
+    with following(progress, "trees") as tell:
+        for number in range(forecasts):
+            if tell is not None:
+                tell(number, forecasts)
+            changed = moves.change(here)
+            try:
+                strategy = Strategy.from_dict(changed)
+                found = score(strategy)
+            except InputError:
+                refused += 1
+                continue
+            if not found.fits:
+                unfit += 1
+                continue
+            warmth = _WARMTH * 0.1 ** (number / forecasts)
+            slower = found.iteration_time / now.iteration_time - 1
+            if slower <= 0 or rng.random() < math.exp(-slower / warmth):
+                here, now = changed, found
+            if found.iteration_time < fastest.iteration_time:
+                best, fastest = strategy, found
     best, fastest = _tidied(best, fastest, first, score)
     return Plan(
         "local-search",

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
+from plancast.report.margin import Beside
 from plancast.report.remarks import NO_CHANGE, place, remarks, said, setting
 from plancast.textual import change, count, duration, gib, gpus, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from plancast.choice import Choice
     from plancast.confidence import Confidence
     from plancast.forecast import Forecast
@@ -42,18 +41,18 @@ def choice_tables(choice: Choice) -> RenderableType:
     parts += _line("run it", choice.command(), "cyan")
     for text in choice.said:
         parts.append(WrappedText(f"note: {text}", style="dim"))
-    told = () if sure is None else (*sure.extrapolated, *sure.not_modelled)
-    parts += [line for line in remarks([best]) if not _told(line.plain, told)]
+    parts += [line for line in remarks([best]) if not is_told(line.plain.partition(": ")[2], sure)]
     looked = f"found in {duration(choice.seconds)}; `plancast rank` lists the others"
     parts.append(WrappedText(looked, style="dim"))
     return Group(*parts)
 
 
-def _told(remark: str, reasons: Sequence[str]) -> bool:
-    """Whether it is among the reasons of the grade."""
-    text = remark.partition(": ")[2]
+def is_told(text: str, sure: Confidence | None) -> bool:
+    """Whether a warning or note is among the reasons of the grade."""
+    if sure is None:
+        return False
     extrapolated = "% of the critical path is" in text and "other GPUs" in text
-    return extrapolated or text in reasons
+    return extrapolated or text in (*sure.extrapolated, *sure.not_modelled)
 
 
 def _subject(choice: Choice, best: Forecast) -> Text:
@@ -64,22 +63,7 @@ def _subject(choice: Choice, best: Forecast) -> Text:
 
 def _line(name: str, value: str, style: str = "") -> list[RenderableType]:
     """A name in the margin and words beside it, however long."""
-    return [_Beside(name, value, style)]
-
-
-class _Beside(WrappedText):
-    """Words that wrap beside a name in the margin."""
-
-    def __init__(self, name: str, value: str, style: str) -> None:
-        super().__init__(value, indent=_INDENT, style=style)
-        self._name = name
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        name = Text(f"{self._name:<{_INDENT}}", style="dim")
-        for line in super().__rich_console__(console, options):
-            if isinstance(line, Text):
-                yield name + line[_INDENT:]
-                name = Text(" " * _INDENT)
+    return [Beside(name, value, style, margin=_INDENT)]
 
 
 def _figures(choice: Choice, best: Forecast) -> list[RenderableType]:

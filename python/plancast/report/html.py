@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
 from plancast.report.terminal import Terminal
-
-if TYPE_CHECKING:
-    from plancast.forecast import Forecast
 
 _WIDTH = 150
 _FRAME = (
@@ -24,10 +20,3 @@ def to_html(renderable: RenderableType) -> str:
     console = Terminal(record=True, width=_WIDTH, file=io.StringIO())
     console.print(renderable)
     return console.export_html(inline_styles=True, code_format=_FRAME)
-
-
-def forecast_html(forecast: Forecast) -> str:
-    """The tables of a forecast."""
-    from plancast.report.tables import forecast_tables
-
-    return to_html(forecast_tables(forecast))

@@ -120,7 +120,7 @@ def _plans_table(plans: Sequence[Forecast], chances: Mapping[int, float]) -> Fit
     for column, leaves in (("90 %", 5), ("vs best", 6), (rate, 4), ("MFU", 3)):
         table.numbers(column, leaves=leaves)
     if chances:
-        table.numbers("best", leaves=7)
+        table.numbers("P(best)", leaves=7)
     table.numbers("GiB")
     table.numbers("bubble", leaves=2)
     table.numbers("comm", leaves=1)

@@ -10,6 +10,7 @@ from rich.text import Text
 from plancast.accuracy.report.fitted_table import FittedTable, WrappedText
 from plancast.causal import causal_mfu
 from plancast.report.knowledge import beyond_kernels, how_known
+from plancast.report.margin import Beside
 from plancast.report.remarks import place, remarks, said, setting
 from plancast.textual import bar, count, duration, gib, percent
 
@@ -33,6 +34,7 @@ PART_LABELS = {
     "optimizer": ("optimizer step", "green"),
     "other": ("everything else", "white"),
 }
+_MARGIN = 11
 # Device classes listed before the rest is summed up.
 _MOST_CLASSES = 8
 
@@ -62,7 +64,7 @@ def headline(forecast: Forecast) -> RenderableType:
     return Group(*parts)
 
 
-def figures(forecast: Forecast) -> Text:
+def figures(forecast: Forecast) -> RenderableType:
     """The figures that people quote."""
     low, high = forecast.interval
     text = Text()
@@ -91,10 +93,7 @@ def figures(forecast: Forecast) -> Text:
         style="green" if forecast.fits else "bold red",
     )
     beyond = beyond_kernels(forecast)
-    if beyond:
-        text.append("\nsoftware   ", style="dim")
-        text.append(beyond)
-    return text
+    return Group(text, Beside("software", beyond, margin=_MARGIN)) if beyond else text
 
 
 def breakdown_table(forecast: Forecast) -> FittedTable:

@@ -17,6 +17,7 @@ from plancast.run_traces.kineto import RankTrace, is_kineto, read_kineto, typica
 from plancast.run_traces.nccl import nccl_rows
 from plancast.run_traces.rows import Row, named, same_size
 from plancast.run_traces.work import Iteration, Kernel, median
+from plancast.shown import Shown, Tabular
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,7 +31,7 @@ _SUMS = ("splitkreduce", "epilogue::impl")
 
 @checked
 @dataclass(frozen=True, repr=False)
-class RunComparison(Immutable):
+class RunComparison(Immutable, Shown, Tabular):
     """A profiled run beside its forecast; made by `compare_run`.
 
     Times are seconds of an iteration, medians over those of the trace; of the forecast they are
@@ -52,6 +53,10 @@ class RunComparison(Immutable):
         parts = [part for part in (self.exposed, self.idle) if part is not None]
         rows = [*self.classes, *self.collectives, *parts]
         return tuple(sorted(rows, key=lambda row: -abs(row.longer_s)))
+
+    def records(self) -> list[dict[str, object]]:
+        """The same as flat rows."""
+        return [{"kind": row.kind, **row.to_dict()} for row in self.rows()]
 
     def to_dict(self) -> dict[str, object]:
         """The fields of `plancast learn --trace FILE --json`."""

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from plancast import _core
+from plancast import _core, several_spaces
+from plancast.default_space import Space
+from plancast.errors import InputError
 from plancast.search.job import SearchJob
 from plancast.search.pools import Pool, Step, Threads, Value
 from plancast.search.store import Known, WritableStore
@@ -50,14 +52,26 @@ class Outcome:
 
 
 class Search:
-    """The plans of a space, and what is known of each."""
+    """The plans of some spaces, and what is known of each."""
 
-    def __init__(self, job: SearchJob, space: str, where: str) -> None:
+    def __init__(self, job: SearchJob, spaces: Sequence[Space]) -> None:
         self.begin = time.monotonic()
         self.job = job
         self._core = job.core()
-        self.plans, self._left_out, self.space = self._core.enumerate(space, where)
-        self.identity = job.identity(self.space, where, self.plans)
+        self.plans, texts = list[str](), list[str]()
+        self._left_out: Counter[str] = Counter()
+        for space in spaces:
+            try:
+                plans, left_out, text = self._core.enumerate(space.text, space.where)
+            except InputError:
+                if space.beside:  # its sizes suit no number of ranks here
+                    continue
+                raise
+            self.plans += plans
+            self._left_out.update(space.left_out(left_out))
+            texts.append(text)
+        self.space = several_spaces.joined(texts)
+        self.identity = job.identity(self.space, spaces[0].where, self.plans)
 
     def run(
         self,

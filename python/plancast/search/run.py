@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from plancast.default_space import Space
 from plancast.errors import InputError
 from plancast.search.driver import Callbacks, Outcome, Search
 from plancast.search.job import SearchJob
@@ -14,8 +16,7 @@ from plancast.search.store import WritableStore
 
 def search(
     job: SearchJob,
-    space: str,
-    where: str,
+    spaces: Sequence[Space],
     *,
     top: int | None,
     exhaustive: bool,
@@ -26,10 +27,10 @@ def search(
     ray: str | None,
     callbacks: Callbacks,
 ) -> Outcome:
-    """The best plans of a space, by threads or a Ray cluster, kept in a store."""
+    """The best plans of some spaces, by threads or a Ray cluster, kept in a store."""
     if resume and store is None:
         raise InputError("there is nothing to resume without a store; name its file.")
-    wanted = Search(job, space, where)
+    wanted = Search(job, spaces)
     kept = WritableStore.for_search(store, wanted.identity, resume=resume)
     try:
         with pool(job, ray, workers or os.cpu_count() or 1) as workforce:

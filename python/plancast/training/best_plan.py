@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from plancast.default_space import LARGE
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.machine import Machine
@@ -18,7 +19,6 @@ Ranked: TypeAlias = Callable[[str, Tell | None], Ranking]
 
 FEW = 8  # plans of a space that are kept
 _LOOKED_AT = 2  # of the first ranking
-_LARGE = 3e9  # parameters from which one sample keeps a GPU busy
 _FIXED = ("tp", "pp", "cp", "ep", "mb")
 
 
@@ -148,7 +148,7 @@ def micro_batches(model: Model) -> str:
     """
     if model.seq <= 0:
         return "8|32|128"
-    return "1|2" if model.parameters >= _LARGE else "1|4|16"
+    return "1|2" if model.parameters >= LARGE else "1|4|16"
 
 
 def why_none(ranking: Ranking, model: Model, machine: Machine, batch: int) -> str:

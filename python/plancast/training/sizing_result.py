@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from plancast.checked import checked
 from plancast.immutable import Immutable
+from plancast.shown import Shown, Tabular
 from plancast.training.training_run import TrainingRun
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import RenderableType
 
 # A doubling of hosts beyond the knee makes a run less than so many times as fast.
@@ -47,7 +47,7 @@ class CurvePoint:
 
 @checked
 @dataclass(frozen=True)
-class Sizing(Immutable):
+class Sizing(Immutable, Shown, Tabular):
     """Machines that finish a run in time, cheapest first; those without a price behind them.
 
     `days` and `budget` are what was asked for; `curve` is how the first option scales. `cheaper` is
@@ -120,12 +120,6 @@ class Sizing(Immutable):
             return None
         return option.run.probability_by(self.days * 86400)
 
-    def to_frame(self) -> pd.DataFrame:
-        """A row for each machine, units in the column names."""
-        import pandas as pd
-
-        return pd.DataFrame.from_records(self.records())
-
     def records(self) -> list[dict[str, Any]]:
         """One flat record a machine, units in the names."""
         return [self._row(option) for option in self.options]
@@ -157,11 +151,6 @@ class Sizing(Immutable):
         from plancast.report.sizing import sizing_tables
 
         return sizing_tables(self)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __repr__(self) -> str:
         best = self.best

@@ -15,6 +15,7 @@ from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, check_nouns
 from plancast.progress import Progress, following
 from plancast.session import Session
+from plancast.shown import Shown, Tabular
 from plancast.training import amounts
 from plancast.training.availability import Availability
 from plancast.training.best_plan import NoPlanFitsError, best_plan
@@ -37,7 +38,7 @@ _LOOKED_AT = 3
 
 @checked
 @dataclass(frozen=True)
-class SpotRun(Immutable):
+class SpotRun(Immutable, Shown, Tabular):
     """A run on hosts of a trace beside one on `reference` hosts that never go.
 
     `goodput` is work for a paid host-hour, relative to the reference's; times are seconds.
@@ -140,14 +141,18 @@ class SpotRun(Immutable):
             "restart_s": self.restart_s,
             "state_bytes": self.cost.bytes,
             "moved_bytes": self.moved_bytes,
-            "plans": [
-                {"hosts": gear.hosts, "samples_per_s": gear.rate, "strategy": gear.strategy,
-                 "load_s": gear.load_s, "stall_s": gear.stall_s}
-                for gear in self.gears
-            ],
+            "plans": self.records(),
             "reference_hosts": self.reference.hosts,
             "sources": list(self.sources),
         }  # fmt: skip
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each number of hosts that has a plan."""
+        return [
+            {"hosts": gear.hosts, "samples_per_s": gear.rate, "strategy": gear.strategy,
+             "load_s": gear.load_s, "stall_s": gear.stall_s}
+            for gear in self.gears
+        ]  # fmt: skip
 
     def plot_hosts(self) -> Any:
         """Hosts over time, and how many of them train, as a plotly figure."""
@@ -160,11 +165,6 @@ class SpotRun(Immutable):
         from plancast.report.spot import spot_tables
 
         return spot_tables(self)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __repr__(self) -> str:
         return (

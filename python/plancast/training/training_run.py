@@ -12,6 +12,7 @@ from plancast.forecast import Forecast
 from plancast.immutable import Immutable
 from plancast.machine import Machine
 from plancast.model import Model
+from plancast.shown import Shown
 from plancast.training.event_run import Simulated
 from plancast.training.prices import Draw, Rent
 from plancast.training.reliability import Reliability
@@ -57,7 +58,7 @@ class PhaseRun:
 
 @checked
 @dataclass(frozen=True)
-class TrainingRun(Immutable):
+class TrainingRun(Immutable, Shown):
     """A whole run, as forecast: median times, each with the central 90 % that follows from the
     forecasts' own (docs/training_runs.md). Times are seconds, unless a name says otherwise."""
 
@@ -240,6 +241,13 @@ class TrainingRun(Immutable):
             row.pop("jitter")
         return pd.DataFrame.from_records(rows)
 
+    def plot_time(self) -> Any:
+        """Where the wall time goes, as a plotly figure."""
+        from plancast.charts.figure import drawn
+        from plancast.report.page.train import time_figure
+
+        return drawn(time_figure(self), f"{self.model.name} on {self.machine}")
+
     @staticmethod
     def _phase(phase: PhaseRun) -> dict[str, Any]:
         forecast = phase.forecast
@@ -279,11 +287,6 @@ class TrainingRun(Immutable):
         from plancast.report.training import run_tables
 
         return run_tables(self)
-
-    def _repr_html_(self) -> str:
-        from plancast.report.html import to_html
-
-        return to_html(self.__rich__())
 
     def __repr__(self) -> str:
         from plancast.training.amounts import money, whole_run

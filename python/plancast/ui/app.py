@@ -201,7 +201,7 @@ def _answers(app: Any, desk: Desk) -> None:
             )
             for card in cards(forecast)
         ]
-        warnings = [html.P(text, className="warning") for text in _warnings(forecast)]
+        warnings = [html.P(_coded(text), className="warning") for text in _warnings(forecast)]
         return [
             "",
             True,
@@ -223,6 +223,14 @@ def _answers(app: Any, desk: Desk) -> None:
         except InputError as error:
             return figures.themed(figures.words(str(error)), theme)
         return figures.themed(figures.pipeline(forecast), theme)
+
+
+def _coded(text: str) -> list[Any]:
+    """A sentence whose words between backticks are to be typed."""
+    from dash import html
+
+    pieces = enumerate(text.split("`"))
+    return [html.Code(piece) if at % 2 else piece for at, piece in pieces if piece]
 
 
 def _warnings(forecast: Forecast) -> list[str]:

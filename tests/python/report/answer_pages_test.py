@@ -43,6 +43,11 @@ def test_the_plan(driver, model, tmp_path):
     for word in ("measured", choice.others[0].forecast.strategy, "torchrun", "confidence", "$"):
         assert word in shown
     assert texts(driver, "#pipeline figcaption")
+    # What is among the reasons of the grade is said once.
+    reasons = texts(driver, "#sure td")
+    told = texts(driver, ".warning")
+    assert not set(told) & set(reasons)
+    assert not any("of the critical path" in text for text in told)
 
 
 def test_no_plan(driver, tmp_path):
@@ -69,6 +74,8 @@ def test_sizes(driver, model, tmp_path):
     look(driver, page, tmp_path)
     assert texts(driver, "#grid0 tbody tr td:first-child") == [row[0] for row in rows[1:]]
     assert any(sizing.best.machine in card for card in texts(driver, ".card"))
+    plans = "document.querySelectorAll('#grid0 td:last-child wbr').length"
+    assert driver.execute_script(f"return {plans}") >= len(rows) - 1
 
 
 def test_hosts_that_come_and_go(driver, model, tmp_path):
@@ -80,6 +87,7 @@ def test_hosts_that_come_and_go(driver, model, tmp_path):
     assert there["x"][-1] * 3600 == pytest.approx(run.outcome.wall_s, rel=1e-4)
     look(driver, page, tmp_path)
     assert any("of linear" in head for head in texts(driver, "#plans th"))
+    assert any("90 % between" in card for card in texts(driver, ".card"))
 
 
 def look(driver, page, folder):

@@ -74,6 +74,17 @@ def draw(driver: Any) -> None:
     assert done == "drawn", done
 
 
+PAPER = 718  # pixels between the margins of a sheet of A4
+
+
+def to_paper(driver: Any, on: bool) -> None:
+    """As where the page is printed, or back."""
+    driver.execute_async_script(
+        "const end = arguments[1]; plancast.toPaper(arguments[0]).then(end)", on
+    )
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print" if on else ""})
+
+
 def complaints(driver: Any) -> list[str]:
     """What the console says, warnings included."""
     return [f"{line['level']}: {line['message']}" for line in driver.get_log("browser")]

@@ -77,6 +77,7 @@ def test_a_comparison(driver, comparison, tmp_path):
     look(driver, page, tmp_path)
     assert first.reason in " ".join(texts(driver, "#differences p"))
     assert texts(driver, "#side th") == ["", "A", "B"]
+    assert "MFU, causal" in texts(driver, "#side td")
 
 
 def test_a_run(driver, run, tmp_path):

@@ -7,7 +7,7 @@ import re
 
 import plancast as pc
 import pytest
-from chromium import browser, complaints, fit, open_page, overflow, texts
+from chromium import PAPER, browser, complaints, fit, open_page, overflow, texts, to_paper
 from plancast.report.page import frame
 from plancast.report.page.frame import Page, write_page
 from plancast.report.page.predict import forecast_page
@@ -15,6 +15,16 @@ from plancast.report.page.predict import forecast_page
 EVIL = "x</script><img src=x onerror=alert(1)><b>&lt;i&gt;\u202e"
 SIZES = {"layers": 4, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 1000, "seq": 256}
 COMMAND = "plancast predict -m small -s 'a</script>'"
+
+
+# By how much legends above charts reach into them, pixels.
+LEGENDS = """
+return [...document.querySelectorAll('.chart')].flatMap((e) => {
+  const legend = e.querySelector('.legend'), drawn = e.querySelector('.nsewdrag');
+  if (legend === null || drawn === null) return [];
+  return [legend.getBoundingClientRect().bottom - drawn.getBoundingClientRect().top];
+});
+"""
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +93,26 @@ def test_in_a_browser(driver, path, forecast):
     assert texts(driver, "#line") == [COMMAND]
     words = " ".join(texts(driver, ".card"))
     assert "iteration" in words
+    assert re.search(r"MFU[\d.]+ %[\d.]+ % causal, HFU", words)
     assert "fits" in words
     drawn = texts(driver, "#chart1 .ytick text")
     assert drawn == [entry.device_class for entry in forecast.memory]
+    # Legends stand above what is drawn, whatever the width was before.
+    for width in (1600, 400, 800):
+        fit(driver, width)
+        assert max(driver.execute_script(LEGENDS)) <= 0
+    # On paper, drawn on a wide screen: nothing is cut.
+    fit(driver, 1600)
+    to_paper(driver, True)
+    widths = driver.execute_script(
+        "return [...document.querySelectorAll('.chart svg')].map((e) => e.clientWidth)"
+    )
+    assert widths and max(widths) <= PAPER
+    to_paper(driver, False)
+    widths = driver.execute_script(
+        "return [...document.querySelectorAll('.chart svg')].map((e) => e.clientWidth)"
+    )
+    assert max(widths) > PAPER
     # Menus, and the other theme.
     menu = driver.find_element("css selector", "#memory select")
     menu.find_elements("tag name", "option")[1].click()

@@ -6,7 +6,17 @@ import random
 
 import plancast as pc
 import pytest
-from chromium import browser, complaints, fit, open_page, overflow, texts
+from chromium import (
+    PAPER,
+    browser,
+    complaints,
+    fit,
+    open_page,
+    overflow,
+    resize,
+    texts,
+    to_paper,
+)
 from plancast.report.page.frame import write_page
 from plancast.report.page.rank import compare_command, plan_columns, ranking_page
 
@@ -60,6 +70,25 @@ def test_where_nothing_fits_the_page_says_what_would():
     ranking = pc.rank(model, pc.Machine.preset("dgx-a100-80g"), batch=8, space="tp=8,pp=1,mb=1")
     assert not len(ranking)
     assert "No plan of the space fits" in ranking_page(ranking).render()
+
+
+def test_outside_of_a_space_is_said_what_fits():
+    model = pc.Model.preset("llama3-70b-l60", seq=2048)
+    machine = pc.Machine.preset("dgx-h100", hosts=1)
+    plan = pc.predict(model, machine, "tp=8,sp,mb=1,zero=1,recompute=full,offload=optimizer")
+    ranking = pc.rank(model, machine, batch=16, space="tp=1,mb=1,pp=1,zero=0")
+    page = ranking_page(ranking.with_outside(plan)).render()
+    assert "Outside of the space fits " in page
+    assert "looks for another plan" not in page
+
+
+def test_the_simplest_of_ties_is_named(ranking):
+    page = ranking_page(ranking, COMMAND)
+    simplest = ranking.ties[0]
+    card = next(card for card in page.cards if card.label == "simplest of ties")
+    assert card.value == f"#{simplest.position + 1}"
+    assert simplest.strategy in card.more
+    assert str(len(ranking.ties)) in card.more
 
 
 def test_the_command_for_two_plans():
@@ -140,6 +169,17 @@ def test_five_thousand_plans_in_a_browser(driver, ranking, tmp_path):
     saved = driver.execute_script("return plancast.makers['plans.csv']()").splitlines()
     assert len(saved) == 5001
     assert saved[0].startswith("rank,strategy,tp,pp,dp,mb,")
+    # On paper the plans stand in one column, and nothing is cut.
+    resize(driver, PAPER)
+    to_paper(driver, True)
+    shown = driver.execute_script(
+        "return [...document.querySelectorAll('#plans-table th')]"
+        ".filter((e) => e.offsetWidth).map((e) => e.textContent)"
+    )
+    assert "strategy" in shown
+    assert "tp" not in shown
+    assert overflow(driver) <= 0
+    to_paper(driver, False)
     for width in (400, 800):
         fit(driver, width)
         assert overflow(driver) <= 0

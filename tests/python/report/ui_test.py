@@ -84,6 +84,13 @@ def test_the_page_answers_its_own_address_alone(desk, first):
     assert client.get("/", base_url="http://127.0.0.1:8050", headers=odd).status_code == 403
 
 
+def test_words_to_type_are_set_as_code():
+    from plancast.ui.app import _coded
+
+    first, name, last = _coded("of `a<b>` all")
+    assert (first, name.children, last) == ("of ", "a<b>", " all")
+
+
 def test_a_port_that_is_taken(address):
     port = int(address.rstrip("/").rpartition(":")[2])
     with pytest.raises(pc.InputError, match="--port"):

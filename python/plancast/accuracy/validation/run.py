@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from plancast.accuracy.validation.predict_row import RowResult, predict_row
 from plancast.accuracy.validation.rows import read_rows
 from plancast.accuracy.validation.scoreboard import Scoreboard
 from plancast.accuracy.validation.software import unknown_software
+from plancast.progress import Progress, following
 from plancast.session import Session
 
 
@@ -23,7 +24,7 @@ def validate(
     *,
     machines: str | Path | None = None,
     workers: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress = None,
     uncalibrated: bool = False,
     what_if: str = "",
     learn: Sequence[int] = (),
@@ -35,7 +36,7 @@ def validate(
       paths: files, or folders whose `.csv` files are read.
       machines: CSV with figures of the machines that rows name; absent: presets.
       workers: threads; one per core by default. The result does not depend on it.
-      progress: called with rows done and rows in all.
+      progress: called with rows done and rows in all; by default a bar.
       uncalibrated: also say what data sheets alone forecast.
       what_if: also forecast with these changes, such as `sharing=free` (docs/what_if.md):
         what a part of the simulation is worth.
@@ -54,7 +55,8 @@ def validate(
     results: list[RowResult | None] = [None] * len(rows)
     # Plans of one model share most of a session when they run side by side.
     order = sorted(range(len(rows)), key=lambda i: (rows[i].model, rows[i].machine))
-    with ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1) as pool:
+    threads = workers or os.cpu_count() or 1
+    with following(progress, "rows") as tell, ThreadPoolExecutor(max_workers=threads) as pool:
         futures = {
             pool.submit(
                 predict_row, rows[i], found[i], session, uncalibrated=uncalibrated, what_if=what_if
@@ -64,8 +66,8 @@ def validate(
         try:
             for done, future in enumerate(as_completed(futures), start=1):
                 results[futures[future]] = future.result()
-                if progress is not None:
-                    progress(done, len(rows))
+                if tell is not None:
+                    tell(done, len(rows))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -24,13 +24,14 @@ from plancast.accuracy.validation.statistics import (
     group_scores,
     regret,
 )
+from plancast.shown import Shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
 @dataclass(frozen=True)
-class Scoreboard:
+class Scoreboard(Shown):
     """Rows beside their forecasts, and the scores."""
 
     results: tuple[RowResult, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plancast.report.choice import is_told
 from plancast.report.page.frame import (
     Card,
     Page,
@@ -34,6 +35,7 @@ def choice_page(choice: Choice, command: str = "") -> Page:
     page = forecast_page(best, command)
     page.title = f"The plan for {best.model} on {choice.machine.name}"
     page.cards = _cards(choice, best)
+    page.warnings = [text for text in page.warnings if not is_told(text, choice.confidence)]
     page.notes = [*choice.said, *page.notes]
     answer = [
         Section("How sure that is", _sure(choice), "sure"),

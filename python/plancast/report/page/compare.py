@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from plancast.causal import causal_mfu
 from plancast.report.compare import letter, sureness
 from plancast.report.page import colours
 from plancast.report.page.figures import LABELS, Figure, part_bars, seconds_scale, stacked_bars
@@ -37,6 +38,7 @@ _ROWS = (
     ("units/s/GPU", lambda f: f"{count(f.units_per_s_per_gpu)} {f.unit}"),
     ("TFLOP/s/GPU", lambda f: f"{f.model_flops_per_s_per_gpu / 1e12:.0f}"),
     ("MFU", lambda f: percent(f.mfu)),
+    ("MFU, causal", lambda f: "" if (mfu := causal_mfu(f)) is None else percent(mfu)),
     ("peak memory, GiB", lambda f: gib(f.peak_memory)),
     ("of", lambda f: gib(f.memory_capacity)),
     ("fits", lambda f: "yes" if f.fits else "no"),

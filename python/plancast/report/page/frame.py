@@ -81,7 +81,7 @@ class Card:
 
     def html(self) -> str:
         """Its markup."""
-        more = f"<small>{html(self.more)}</small>" if self.more else ""
+        more = f"<small>{breakable(self.more)}</small>" if self.more else ""
         return (
             f'<div class="card {self.tone}"><span>{breakable(self.label)}</span>'
             f"<b>{html(self.value)}</b>{more}</div>"
@@ -255,7 +255,8 @@ class Page:
             )
         return (
             f"<header><div><h1>{html(self.title)}</h1>"
-            f'<p class="plan">{html(self.subtitle)}</p><ul class="facts">{facts}</ul>{more}</div>'
+            f'<p class="plan">{breakable(self.subtitle)}</p>'
+            f'<ul class="facts">{facts}</ul>{more}</div>'
             '<button id="theme" title="automatic, light or dark">automatic</button></header>'
             "<noscript><p class=warning>Charts of this page are drawn by scripts in it, which "
             "this browser does not run.</p></noscript>"

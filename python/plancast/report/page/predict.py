@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from plancast.causal import causal_mfu
 from plancast.errors import InputError
 from plancast.report.knowledge import beyond_kernels, how_known
 from plancast.report.page.figures import memory_bars, memory_course, part_bars, shown_rows
@@ -117,7 +118,7 @@ def cards(forecast: Forecast) -> list[Card]:
             count(forecast.units_per_s_per_gpu),
             f"{forecast.model_flops_per_s_per_gpu / 1e12:.0f} TFLOP/s/GPU",
         ),
-        Card("MFU", percent(forecast.mfu), f"HFU {percent(forecast.hfu)}"),
+        Card("MFU", percent(forecast.mfu), mfu_beside(forecast)),
         Card("pipeline bubble", percent(parts["bubble"] / total), duration(parts["bubble"])),
         Card("exposed communication", percent(exposed / total), duration(exposed)),
     ]
@@ -137,6 +138,13 @@ def cards(forecast: Forecast) -> list[Card]:
         rest = [f"{percent(v, 0)} {n}" for n, v in known.items() if n != first and v > 0.005]
         found.append(Card(f"kernels {first}", percent(known[first], 0), ", ".join(rest)))
     return found
+
+
+def mfu_beside(forecast: Forecast) -> str:
+    """What stands beside the MFU that counts whole squares of attention."""
+    causal = causal_mfu(forecast)
+    counted = "" if causal is None else f"{percent(causal)} causal, "
+    return f"{counted}HFU {percent(forecast.hfu)}"
 
 
 def warnings(forecast: Forecast) -> list[str]:

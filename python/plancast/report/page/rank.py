@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from plancast.forecast_fields import usd_of
 from plancast.report.page.figures import LABELS
 from plancast.report.page.frame import Card, Page, Raw, Section, Words
-from plancast.report.remarks import merged, place, setting
+from plancast.report.page.predict import mfu_beside
+from plancast.report.remarks import NO_CHANGE, merged, place, setting
 from plancast.textual import GIB, duration, gib, html, percent, ranges
 
 if TYPE_CHECKING:
@@ -21,7 +22,11 @@ _FIRST = ("tp", "pp", "dp", "mb")
 # Plans whose notes and warnings are said, as in the terminal.
 _REMARKS_OF = 10
 # Options of `rank` that `compare` does not have.
-_OWN = ("--space", "--objective", "--top", "--out", "--workers", "--report")
+_OWN = (
+    "--space", "--where", "--objective", "--top", "--out", "--workers", "--store", "--export",
+    "--ray", "--for", "--launch", "--report",
+)  # fmt: skip
+_OWN_FLAGS = ("--json", "--all", "--pareto", "--resume")
 
 _PLANS = (
     '<div class="filters" id="filters"></div><div id="plans-table"></div>'
@@ -136,11 +141,17 @@ def plan_keys(plan: Forecast) -> dict[str, str]:
     return {key: value if sign else "1" for key, sign, value in words}
 
 
-def compare_command(command: str) -> str:
+def compare_command(command: str, profile: str = "") -> str:
     """The command that compares plans of a ranking, less the plans.
+
+    Args:
+      command: of the ranking.
+      profile: that of its plans, where a framework was named instead.
 
     >>> compare_command("plancast rank -m a --space 'tp=1|2' --json --top=5 --batch 8")
     'plancast compare -m a --batch 8'
+    >>> compare_command("plancast rank -m a --for fsdp --pareto", "fsdp")
+    'plancast compare -m a --profile fsdp'
     """
     words, kept = shlex.split(command), list[str]()
     skip = False
@@ -149,8 +160,11 @@ def compare_command(command: str) -> str:
             skip = False
         elif word.partition("=")[0] in _OWN:
             skip = "=" not in word
-        elif word != "--json":
+        elif word not in _OWN_FLAGS:
             kept.append("compare" if word == "rank" and len(kept) == 1 else word)
+    named = any(word.partition("=")[0] in ("--for", "--launch") for word in words)
+    if profile and named and "--profile" not in kept:
+        kept += ["--profile", profile]
     return shlex.join(kept)
 
 
@@ -160,20 +174,19 @@ def _words(first: Forecast, command: str) -> dict[str, Any]:
         "rate": "samples/s/GPU" if first.unit == "samples" else "tok/s/GPU",
         "rateField": f"{first.unit}_per_s_per_gpu",
         "capacity": first.memory_capacity / GIB,
-        "compare": compare_command(command) if command else "plancast compare",
+        "compare": compare_command(command, first.profile) if command else "plancast compare",
     }
 
 
 def _cards(ranking: Ranking) -> list[Card]:
     plans = list(ranking)
     first = plans[0]
-    fastest = min(plans, key=lambda plan: plan.iteration_time)
     leanest = min(plans, key=lambda plan: plan.peak_memory)
     low, high = first.interval
-    return [
+    found = [
         Card("best plan", duration(first.iteration_time), first.strategy),
         Card("90 % between", duration(low), f"and {duration(high)}"),
-        Card("MFU", percent(first.mfu), f"fastest {percent(fastest.mfu)}"),
+        Card("MFU", percent(first.mfu), mfu_beside(first)),
         Card(
             "memory",
             f"{gib(first.peak_memory)} GiB",
@@ -185,6 +198,11 @@ def _cards(ranking: Ranking) -> list[Card]:
             f"slowest of the {len(plans):,} listed {duration(_slowest(plans))}",
         ),
     ]
+    ties = ranking.ties
+    if len(ties) > 1:
+        about = f"of {len(ties)} plans that forecasts do not tell apart: {ties[0].strategy}"
+        found.insert(1, Card("simplest of ties", f"#{ties[0].position + 1}", about))
+    return found
 
 
 def _slowest(plans: Sequence[Forecast]) -> float:
@@ -195,7 +213,14 @@ def _nothing(ranking: Ranking, command: str) -> Page:
     nearest = ranking.nearest
     parts: list[Any] = [Words("No plan of the space fits.")]
     if nearest is not None:
-        parts += [Words(f"Nearest: {nearest['strategy']}"), Words(nearest["advice"])]
+        parts.append(Words(f"Nearest: {nearest['strategy']}"))
+        other = ranking.outside
+        if other is None:
+            parts.append(Words(nearest["advice"]))
+        else:
+            fact = f"{duration(other.iteration_time)}, {gib(other.peak_memory)} GiB"
+            parts.append(Words(nearest["advice"].removesuffix(f" {NO_CHANGE}")))
+            parts.append(Words(f"Outside of the space fits {other.strategy}: {fact}."))
     return Page(
         title="No plan of the space fits",
         subtitle=ranking.space,

@@ -55,8 +55,15 @@ def spot_page(run: SpotRun, title: str, command: str = "") -> Page:
 
 def _cards(run: SpotRun) -> list[Card]:
     outcome = run.outcome
+    low, high = run.interval
+    until = "the end of the trace" if high is None else whole_run(high)
+    interval = f"90 % between {whole_run(low)} and {until}"
     found = [
-        Card("time", whole_run(outcome.wall_s), counted(outcome.restarts, "restart")),
+        Card(
+            "time",
+            whole_run(outcome.wall_s),
+            f"{interval}; {counted(outcome.restarts, 'restart')}",
+        ),
         Card(
             "goodput",
             percent(run.goodput),

@@ -100,10 +100,11 @@ def _cards(run: TrainingRun) -> list[Card]:
     ]
 
 
-def _time(run: TrainingRun) -> list[Part]:
-    parts = [(name, share) for name, share in shares(run) if share > 1e-9]
+def time_figure(run: TrainingRun) -> Figure:
+    """Shares of the wall time as one bar."""
+    parts = _parts(run)
     fills = dict(zip((name for name, _ in parts), _FILLS, strict=False))
-    figure = stacked_bars(
+    return stacked_bars(
         ["run"],
         {name: [share * 100] for name, share in parts},
         fills,
@@ -111,9 +112,17 @@ def _time(run: TrainingRun) -> list[Part]:
         "% of the wall time",
         {name: [whole_run(share * run.seconds)] for name, share in parts},
     )
+
+
+def _parts(run: TrainingRun) -> list[tuple[str, float]]:
+    return [(name, share) for name, share in shares(run) if share > 1e-9]
+
+
+def _time(run: TrainingRun) -> list[Part]:
+    parts = _parts(run)
     rows = [[name, whole_run(share * run.seconds), percent(share)] for name, share in parts]
     return [
-        Chart.of("Shares of the wall time", figure),
+        Chart.of("Shares of the wall time", time_figure(run)),
         Table(["part", "time", "share"], rows, bars=[share for _, share in parts]),
     ]
 

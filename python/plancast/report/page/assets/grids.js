@@ -7,7 +7,8 @@ plancast.starts.push(() => {
     }));
     const count = columns[0].values.length;
     const place = document.getElementById(grid.id);
-    const table = new DataTable(place, columns, count, { pageSize: grid.pageSize, most: 0 });
+    const options = { pageSize: grid.pageSize, most: 0, breaks: true };
+    const table = new DataTable(place, columns, count, options);
     const search = document.querySelector(`input[data-grid="${grid.id}"]`);
     if (search === null) continue;
     search.addEventListener("input", () => {

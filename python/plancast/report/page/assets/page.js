@@ -52,6 +52,13 @@ const plancast = (() => {
         layout.legend = { ...layout.legend, maxheight: 22 * lines + 10 };
       }
     }
+    const signed = figure.data.some((one) => one.type === "bar" && one.text
+      && one.x.some((x) => x < 0));
+    if (signed && place.clientWidth < 500 && layout.xaxis.range) {
+      // What stands left of a short bar keeps clear of the names.
+      const [low, high] = layout.xaxis.range;
+      layout.xaxis = { ...layout.xaxis, range: [low - 0.3 * (high - low), high] };
+    }
     place.style.height = `${layout.height}px`;
     if (layout.dragmode === undefined && matchMedia("(pointer: coarse)").matches) {
       layout.dragmode = false; // a finger scrolls the page
@@ -92,7 +99,14 @@ const plancast = (() => {
     const Plotly = await plotly();
     const make = place.makeFigure || (() => data.charts[place.id][shown[place.id] || 0]);
     const figure = make();
-    await Plotly.react(place, figure.data, themed(fitted(place, figure)), options);
+    const layout = fitted(place, figure);
+    // A chart that is there keeps a legend where it had as many lines as before.
+    if (place.dataset.done && layout.height !== place.drawnHeight) {
+      Plotly.purge(place);
+      place.listens = false;
+    }
+    place.drawnHeight = layout.height;
+    await Plotly.react(place, figure.data, themed(layout), options);
     place.dataset.done = "1";
     if (place.afterDrawn) place.afterDrawn(place);
   }
@@ -145,11 +159,13 @@ const plancast = (() => {
     if (on) {
       root.dataset.screen = before || "";
       root.dataset.theme = "light";
+      root.classList.add("paper");
       await drawAll();
       await redrawAll();
     } else {
       if (root.dataset.screen) root.dataset.theme = root.dataset.screen;
       else delete root.dataset.theme;
+      root.classList.remove("paper");
       await redrawAll();
     }
   }

@@ -38,13 +38,13 @@ plancast.starts.push(() => {
     column("memory", "GiB", "peak memory of the fullest GPU"),
     column("mfu", "MFU"),
     ...Object.keys(keys).map((key) => ({
-      label: key, values: keys[key], number: typeof keys[key][0] === "number",
+      label: key, values: keys[key], number: typeof keys[key][0] === "number", screen: true,
     })),
     column("bubble", "bubble"),
     column("exposed", "comm", "exposed communication"),
-    column("rate", words.rate),
+    { ...column("rate", words.rate), screen: true },
     ...["usd", "kwh"].filter((name) => measures[name]).map((name) =>
-      column(name, { usd: "$ a step", kwh: "kWh a step" }[name])),
+      ({ ...column(name, { usd: "$ a step", kwh: "kWh a step" }[name]), screen: name === "kwh" })),
     { label: "strategy", values: strategy },
   ];
 

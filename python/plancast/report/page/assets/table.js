@@ -1,9 +1,12 @@
 "use strict";
 // A table of many rows to sort, filter and select; a page of rows at a time.
 class DataTable {
-  // `columns`: {label, values, text(i), number, about}; rows are indices into their values.
-  constructor(place, columns, count, { pageSize = 50, most = 2, changed = () => {} } = {}) {
-    Object.assign(this, { place, columns, count, pageSize, most, changed });
+  // `columns`: {label, values, text(i), number, about, screen}; rows are indices into their values.
+  // Those of the `screen` are not printed.
+  constructor(place, columns, count, {
+    pageSize = 50, most = 2, breaks = false, changed = () => {},
+  } = {}) {
+    Object.assign(this, { place, columns, count, pageSize, most, breaks, changed });
     this.page = 0;
     this.sorted = { column: null, down: false };
     this.selected = [];
@@ -25,12 +28,16 @@ class DataTable {
       button.textContent = column.label;
       if (column.about) button.title = column.about;
       button.addEventListener("click", () => this.sortBy(at));
-      if (column.number) cell.className = "n";
+      cell.className = DataTable.kind(column);
       cell.append(button);
       head.append(cell);
     });
     this.place.querySelector(".back").addEventListener("click", () => this.turn(-1));
     this.place.querySelector(".on").addEventListener("click", () => this.turn(1));
+  }
+
+  static kind(column) {
+    return [column.number && "n", column.screen && "screen"].filter(Boolean).join(" ");
   }
 
   sortBy(at) {
@@ -109,8 +116,15 @@ class DataTable {
     }
     for (const column of this.columns) {
       const cell = document.createElement("td");
-      cell.textContent = column.text ? column.text(row) : String(column.values[row] ?? "");
-      if (column.number) cell.className = "n";
+      const text = column.text ? column.text(row) : String(column.values[row] ?? "");
+      cell.className = DataTable.kind(column);
+      // Long words, as those of plans are, break behind their commas.
+      const long = this.breaks && !column.number && text.length > 22;
+      const pieces = long ? text.split(/(?<=,)(?=\S)/) : [text];
+      pieces.forEach((piece, at) => {
+        if (at) cell.append(document.createElement("wbr"));
+        cell.append(piece);
+      });
       line.append(cell);
     }
     return line;

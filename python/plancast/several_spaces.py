@@ -1,9 +1,9 @@
-"""Rankings of plans in several types of matrix products: `dtype=bf16|fp8` of a space."""
+"""Rankings of several spaces as one: of types (`dtype=bf16|fp8`), and of spaces side by side."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,15 +11,17 @@ from plancast import _core, arguments
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
+    from plancast.default_space import Space
     from plancast.machine import Machine
 
 # What a GPU's data call the peak of types that not every GPU has.
 _PEAKS = {"fp8": "fp8_tflops", "mxfp8": "fp8_tflops", "nvfp4": "fp4_tflops"}
+_BESIDE = " and besides "
 
 
 @dataclass
-class Typed:
-    """The rankings of all types as one: `plancast.ranking.Figures`, and whose type each plan is."""
+class Merged:
+    """Several rankings as one: `plancast.ranking.Figures`, and whose type each plan is."""
 
     plans: list[_core.Forecast] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -66,32 +68,57 @@ def lacks(machine: Machine, dtype: str) -> str:
     return ""
 
 
+def joined(spaces: Iterable[str]) -> str:
+    """The text of several spaces.
+
+    >>> joined(["tp=1", "tp=2", "tp=1"]), first(joined(["tp=1", "tp=2"]))
+    ('tp=1 and besides tp=2', 'tp=1')
+    """
+    return _BESIDE.join(dict.fromkeys(spaces))
+
+
+def first(text: str) -> str:
+    """The first space of a text of several."""
+    return text.partition(_BESIDE)[0]
+
+
 def merged(
-    dtypes: list[str],
+    spaces: Sequence[Space],
+    dtypes: Sequence[str],
     machine: Machine,
     top: int | None,
-    rank: Callable[[str, list[float]], _core.RankResult],
-) -> Typed:
-    """The best `top` plans of all types; `rank` is told what is to be beaten."""
-    whole, counted = Typed(), 0
+    rank: Callable[[Space, str, list[float]], _core.RankResult],
+) -> Merged:
+    """The best `top` plans of all spaces and types; `rank` is told what is to be beaten."""
+    whole, counted = Merged(), 0
     excluded: Counter[str] = Counter()
-    for dtype in sorted(dtypes, key=lambda one: bool(lacks(machine, one))):
+    texts: list[str] = []
+    parts = [(space, dtype) for dtype in dtypes for space in spaces]
+    for space, dtype in sorted(parts, key=lambda part: bool(lacks(machine, part[1]))):
         reason = lacks(machine, dtype)
         if reason and counted:
-            excluded[reason] += counted
+            excluded[reason] += 0 if space.beside else counted
             continue
-        found = rank(dtype, whole.values)
-        counted = found.evaluated + found.bounded + found.open + sum(found.excluded.values())
+        try:
+            found = rank(space, dtype, whole.values)
+        except InputError:
+            if space.beside:  # its sizes suit no number of ranks here
+                continue
+            raise
+        texts.append(found.space)
         _join(whole, dtype, found, top)
-        excluded.update(found.excluded)
+        excluded.update(space.left_out(found.excluded))
         if found.stopped:
             break
+        if not space.beside:
+            counted = found.evaluated + found.bounded + found.open + sum(found.excluded.values())
     whole.excluded = dict(sorted(excluded.items()))
-    whole.space = f"dtype={'|'.join(dtypes)},{whole.space}"
+    types = f"dtype={'|'.join(dtypes)}," if len(dtypes) > 1 else ""
+    whole.space = types + joined(texts)
     return whole
 
 
-def _join(whole: Typed, dtype: str, found: _core.RankResult, top: int | None) -> None:
+def _join(whole: Merged, dtype: str, found: _core.RankResult, top: int | None) -> None:
     both = [*zip(whole.values, whole.dtypes, whole.plans, strict=True)]
     both += [(value, dtype, plan) for value, plan in zip(found.values, found.plans, strict=True)]
     both.sort(key=lambda entry: entry[0])
@@ -101,5 +128,5 @@ def _join(whole: Typed, dtype: str, found: _core.RankResult, top: int | None) ->
     whole.evaluated += found.evaluated
     whole.bounded += found.bounded
     whole.stopped, whole.open, whole.bound = found.stopped, found.open, found.bound
-    whole.space, whole.seconds = found.space, whole.seconds + found.seconds
+    whole.seconds += found.seconds
     whole.nearest = None if whole.plans else whole.nearest or found.nearest
