@@ -18,6 +18,7 @@ from plancast.model import Model
 from plancast.plan_search import Search, software
 from plancast.planning import check_nouns
 from plancast.progress import Progress, following
+from plancast.recipes.beside import beside
 from plancast.session import Session
 from plancast.shown import Shown, Tabular
 from plancast.training.phases import usual_batch
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from plancast.training.training_run import TrainingRun
 
 # A forecast of it takes too long for whoever has pressed Ctrl-C.
+# The framework for which recipes are shipped, by its name in launch files.
+_OF_RECIPES = "megatron-core"
 _NO_RUN = "stopped before time and cost of the whole run were computed"
 
 
@@ -245,6 +248,9 @@ def plan(
         stopped=search.stopped,
     )
     try:
+        if plans and name == _OF_RECIPES and not search.stopped:
+            text = beside(plans[0], model, machine, batch=size, profile=used, **how)
+            answer = replace(answer, said=(*answer.said, text) if text else answer.said)
         if not plans:
             answer = replace(answer, nearest=search.nearest())
             answer = replace(answer, would_fit=tuple(search.would_fit(answer.nearest)))

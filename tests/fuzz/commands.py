@@ -31,10 +31,9 @@ _MACHINES = (
     "l40s-pcie:1",
 )
 _PLANS = (
-    "tree.yaml", "mb=1", "tp=2,sp,mb=1", "pp=2,mb=1", "zero=3,mb=2", "recompute=full,zero=1",
+    "tree.yaml", "mb=1", "tp=2,sp,mb=1", "recipe", "zero=3,mb=2", "recompute=full,zero=1",
     "tp=2,mb=1,attn=unfused", "pp=2,vpp=2,mb=1,schedule=1f1b", "llama3_8b.toml", "ds_zero3.json",
     "accelerate_fsdp2.yaml", "mpt_7b.yaml", "mixtral_8x7b.sh", "mb=1000000", "ep=2", "dp=3", "",
-    "recipe", "recipe:0.4/fp8", "recipe:x",
 )  # fmt: skip
 _DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "fp8-row", "fp8-block", "mxfp8", "nvfp4", "int3")
 _PROFILES = (

@@ -158,3 +158,14 @@ def test_a_row_that_ran_a_recipe_is_found(tmp_path, strategy, assumptions, exact
     assert found.recipe.model == "llama3-70b"
     said = row.strategy_keys().get("overlap", "").split("+")
     assert found.lacks(said) == lacks
+
+
+def test_a_plan_that_was_found_is_told_beside_the_recipes():
+    machine = pc.Machine.open("gb200-nvl72:2")
+    model = pc.Model.preset("qwen3-30b-a3b")
+    choice = pc.plan(model, machine, batch=512, dtype="mxfp8", space="ep=8,mb=4,pp=1,tp=1")
+    told = [line for line in choice.said if "Megatron-Bridge's recipe" in line]
+    assert len(told) == 1
+    assert "dp=8,ep=8,zero=1,mb=4" in told[0]
+    other = pc.plan(pc.Model.preset("gpt2"), machine, batch=64, space="tp=1,pp=1,mb=8")
+    assert not any("recipe" in line for line in other.said)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plancast.errors import InputError
+from plancast.frameworks.megatron_model import multi_token
 from plancast.recipes.choose import recipe
 from plancast.recipes.table import framework
+from plancast.strategy import Strategy
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
+    from plancast.launch_config import LaunchConfig
     from plancast.machine import Machine
     from plancast.model import Model
 
@@ -31,10 +34,10 @@ def beside(best: Forecast, model: Model, machine: Machine, **run: Any) -> str:
 
     try:
         launch = recipe(model, machine, dtype=run.get("dtype"))
-        theirs = predict(model, machine, launch.strategy, **run)
+        theirs = predict(model, machine, _for(model, launch), **run)
     except InputError:  # none for this machine and type, or it cannot have this batch
         return ""
-    what = f"the plan of {framework()}'s recipe, {launch.strategy.short_form},"
+    what = f"the plan of {framework()}'s recipe, {theirs.strategy},"
     if not theirs.fits:
         return f"{what} does not fit here"
     slower = theirs.iteration_time / best.iteration_time - 1
@@ -42,3 +45,11 @@ def beside(best: Forecast, model: Model, machine: Machine, **run: Any) -> str:
         return f"{what} takes as long"
     than = f"{percent(abs(slower))} {'more' if slower > 0 else 'less'}"
     return f"{what} takes {duration(theirs.iteration_time)}, {than}"
+
+
+def _for(model: Model, launch: LaunchConfig) -> Strategy:
+    """The recipe's plan; how it deals layers counts modules of multi-token prediction."""
+    plan = launch.strategy.short_form.split(",")
+    if multi_token(launch.model) != multi_token(model):
+        plan = [item for item in plan if not item.startswith("layout=")]
+    return Strategy.parse(",".join(plan))
