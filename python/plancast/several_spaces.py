@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from plancast import _core, arguments
 from plancast.errors import InputError
+from plancast.strategy_words import BESIDES
 
 if TYPE_CHECKING:
     from plancast.default_space import Space
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 # What a GPU's data call the peak of types that not every GPU has.
 _PEAKS = {"fp8": "fp8_tflops", "mxfp8": "fp8_tflops", "nvfp4": "fp4_tflops"}
-_BESIDE = " and besides "
 
 
 @dataclass
@@ -74,12 +74,12 @@ def joined(spaces: Iterable[str]) -> str:
     >>> joined(["tp=1", "tp=2", "tp=1"]), first(joined(["tp=1", "tp=2"]))
     ('tp=1 and besides tp=2', 'tp=1')
     """
-    return _BESIDE.join(dict.fromkeys(spaces))
+    return BESIDES.join(dict.fromkeys(spaces))
 
 
 def first(text: str) -> str:
     """The first space of a text of several."""
-    return text.partition(_BESIDE)[0]
+    return text.partition(BESIDES)[0]
 
 
 def merged(

@@ -17,6 +17,8 @@ _USUAL_PLANS = {
 }
 _PROFILES = {"megatron": "megatron-core", "megatron-lm": "megatron-core"}
 _SHORT = {"fsdp1": "fsdp", "fsdp2": "torchtitan"}
+# Between two spaces that were ranked together.
+BESIDES = " and besides "
 # What people put between the items of a space: not a comma.
 _BETWEEN = re.compile(r"(?<=[^\s,;|])(?:\s+|\s*;\s*)(?=[a-z_]+=)")
 # `tp8`, `zero3`, `tp8pp2`, `zero-3`: sizes without their signs.
@@ -69,13 +71,16 @@ def instead(text: str) -> str:
 
 
 def check_space(text: str) -> None:
-    """Raises InputError where items of a space are not joined by commas.
+    """Raises InputError where items of a space are not joined by commas, or it is of two.
 
     >>> check_space("tp=1|2, pp=1")
     >>> check_space("tp=1|2 pp=1; mb=1")
     Traceback (most recent call last):
     plancast.errors.InputError: space: items are joined by commas. Write `tp=1|2,pp=1,mb=1`.
     """
+    one, besides, _ = text.partition(BESIDES)
+    if besides:  # as rankings of the default space are printed
+        raise InputError(f"space: one space at a time. Write `{one.strip()}`.")
     if _BETWEEN.search(text):
         typed = _BETWEEN.sub(",", text.strip())
         raise InputError(f"space: items are joined by commas. Write `{typed}`.")

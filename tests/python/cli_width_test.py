@@ -133,6 +133,40 @@ def test_a_ranking(model, width):
         assert left is None or "iteration" not in left[1]
 
 
+@pytest.fixture(scope="module")
+def others(model, forecast):
+    """Every other result that is printed as tables, with a number of it."""
+    host = pc.Machine.preset("dgx-a100-80g", hosts=1)
+    trace = pc.Availability.parse("time_min,hosts\n0,4\n30,3\n60,4\n")
+    job = pc.ClusterJob(name="a", placement="hosts 0-1 gpus 0-3", compute=1, communicate="1 s")
+    other = pc.predict(model, MACHINE, "tp=2,mb=2", batch=64)
+    sizing = pc.size(model, tokens=1e9, days=30, machines=["dgx-a100-80g", "dgx-h100"])
+    spot = pc.spot(model, host, trace, tokens=1e11, batch=96)
+    cluster = pc.cluster([job], MACHINE)
+    why = forecast.explain(versus=other)
+    sent = pc.gradients(pc.Model.preset("resnet50"), host, "mb=32", dtype="fp16")
+    advice = pc.gradient_advice(pc.Model.preset("resnet50"), host, "mb=32", dtype="fp16")
+    ranked = pc.sensitivities(model, MACHINE, "tp=2,mb=1", batch=64)
+    tuned = pc.tune_buckets(model, host, "tp=1,mb=1", batch=16, profile="ddp")
+    return [
+        (sizing, whole_run(sizing.options[0].run.seconds)),
+        (spot, percent(spot.goodput)),
+        (cluster, percent(cluster.busy_share)),
+        (forecast.explain(), "GPUs"),
+        (why, duration(abs(why.seconds))),
+        (sent, duration(sent.iteration_time)),
+        (advice, duration(advice.rows[0].forecast.iteration_time)),
+        (ranked, duration(ranked[0].iteration_time)),
+        (tuned, duration(tuned.best.iteration_time)),
+    ]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_all_other_tables(others, width):
+    for shown, number in others:
+        assert number in rendered(shown, width), type(shown).__name__
+
+
 def test_a_pipe_has_no_line_ends_that_a_reader_would_have_to_mend(choice, forecast):
     assert LONG in rendered(forecast, None)
     assert choice.best.strategy in rendered(choice, None)

@@ -66,6 +66,11 @@ def test_values_of_a_space_are_joined_by_bars(rank_refused, said, typed):
     assert f"values are joined by `|`. Write `{typed}`." in rank_refused(said)
 
 
+def test_of_two_spaces_one_is_taken(rank_refused):
+    answer = rank_refused("tp=1,layout=even and besides tp=1,pp=1,hsdp=16")
+    assert answer == "space: one space at a time. Write `tp=1,layout=even`."
+
+
 @pytest.mark.parametrize(
     ("said", "typed"),
     [

@@ -26,6 +26,14 @@ class Cause:
         """The same in seconds."""
         return self.picoseconds / 1e12
 
+    def named(self, mine: str, other: str) -> str:
+        """The sentence with names for this plan and the other one.
+
+        >>> Cause("bubble", "", "presence", 1, "only the other plan has a pipeline").named("B", "A")
+        'only A has a pipeline'
+        """
+        return self.sentence.replace("the other plan", other).replace("this plan", mine)
+
     def to_dict(self) -> dict[str, Any]:
         """The fields of `--json`."""
         return {

@@ -65,7 +65,7 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
         parts.append(WrappedText(sureness(d, letter(i)), indent=3, style="dim"))
         if d.causes:
             total = sum(cause.picoseconds for cause in d.causes)
-            parts.append(cause_lines(d.causes, total, most=5))
+            parts.append(cause_lines(d.causes, total, most=5, names=(letter(i), "A")))
     if not _shared("batch", settings):
         parts.append(
             Text("note: the global batches differ, so the steps are not of equal work", style="dim")

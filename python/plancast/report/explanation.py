@@ -72,7 +72,13 @@ def difference_tables(difference: ExplainedDifference) -> RenderableType:
     return Group(*parts)
 
 
-def cause_lines(causes: Sequence[Cause], total_ps: int, *, most: int = 8) -> FittedTable:
+def cause_lines(
+    causes: Sequence[Cause],
+    total_ps: int,
+    *,
+    most: int = 8,
+    names: tuple[str, str] = ("this plan", "the other plan"),
+) -> FittedTable:
     """A line a cause that matters, and one for all others; the column sums to the difference."""
     table = FittedTable(plain=True)
     table.numbers("")
@@ -80,7 +86,7 @@ def cause_lines(causes: Sequence[Cause], total_ps: int, *, most: int = 8) -> Fit
     shown = leading(causes, total_ps, most=most)
     for cause in shown:
         style = "red" if cause.picoseconds > 0 else "green"
-        table.row(Text(signed(cause.seconds), style=style), cause.sentence)
+        table.row(Text(signed(cause.seconds), style=style), cause.named(*names))
     rest = total_ps - sum(cause.picoseconds for cause in shown)
     if len(shown) < len(causes):
         others = len(causes) - len(shown)

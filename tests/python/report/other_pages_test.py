@@ -9,6 +9,7 @@ import json
 import plancast as pc
 import pytest
 from chromium import browser, complaints, fit, open_page, overflow, texts
+from plancast.explaining.causes import leading
 from plancast.report.page.cluster import cluster_page
 from plancast.report.page.compare import comparison_page, difference_bars
 from plancast.report.page.frame import write_page
@@ -78,6 +79,10 @@ def test_a_comparison(driver, comparison, tmp_path):
     assert first.reason in " ".join(texts(driver, "#differences p"))
     assert texts(driver, "#side th") == ["", "A", "B"]
     assert "MFU, causal" in texts(driver, "#side td")
+    why = texts(driver, "#differences td")
+    for cause in leading(first.causes, sum(one.picoseconds for one in first.causes)):
+        assert cause.named("B", "A") in why
+    assert not any("the other plan" in text for text in why)
 
 
 def test_a_run(driver, run, tmp_path):

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from plancast.causal import causal_mfu
+from plancast.explaining.causes import leading
 from plancast.report.compare import letter, sureness
+from plancast.report.explanation import signed
 from plancast.report.page import colours
 from plancast.report.page.figures import LABELS, Figure, part_bars, seconds_scale, stacked_bars
 from plancast.report.page.frame import (
@@ -119,9 +121,24 @@ def _differences(comparison: Comparison) -> list[Part]:
         parts += [
             Words(f"{name} against A: {difference.reason}"),
             Words(sureness(difference, name), "note"),
+            *_causes(difference, name),
             Chart.of(f"{name} against A, part by part", difference_bars(difference)),
         ]
     return parts
+
+
+def _causes(difference: Difference, name: str) -> list[Part]:
+    """A sentence on each cause that matters."""
+    total = sum(cause.picoseconds for cause in difference.causes)
+    shown = leading(difference.causes, total)
+    rows = [[signed(cause.seconds), cause.named(name, "A")] for cause in shown]
+    if not rows:
+        return []
+    rest = total - sum(cause.picoseconds for cause in shown)
+    others = len(difference.causes) - len(shown)
+    if others:
+        rows.append([signed(rest / 1e12), f"{others} smaller causes"])
+    return [Table([f"{name} beyond A", "why"], rows, (1,))]
 
 
 def difference_bars(difference: Difference) -> Figure:
