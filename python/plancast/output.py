@@ -35,6 +35,8 @@ _SUFFIX = ".plancast"
 _HELD = "held"
 _locks: dict[str, int] = {}
 _lock = threading.RLock()
+# How often a folder is removed that another thread still writes into.
+_TRIES = 100
 
 
 class Outputs:
@@ -173,11 +175,24 @@ def is_special(path: str | Path) -> bool:
 
 @atexit.register
 def clean() -> None:
-    """Removes what files under way have left; for whoever ends the process at once."""
+    """Removes what files under way have left."""
     with _lock:
         for stage, process in list(_stages.items()):
             if process == os.getpid():
+                for _ in range(_TRIES):
+                    _remove(stage)
+                    if not os.path.lexists(stage):  # else another thread wrote into it meanwhile
+                        break
                 _drop(stage)
+
+
+@contextlib.contextmanager
+def ending() -> Iterator[None]:
+    """What files under way have left is removed, and none is begun within the block; for whoever
+    ends the process in it while another thread still runs."""
+    with _lock:
+        clean()
+        yield
 
 
 def _new_stage(folder: str, start: str) -> str:

@@ -327,3 +327,44 @@ def test_compressed_files_are_the_same_every_time(tmp_path):
     files.write_text(path, "text")
     assert path.read_bytes() == first
     assert gzip.decompress(first) == b"text"
+
+
+def test_what_another_thread_writes_meanwhile_is_removed_too(tmp_path):
+    outputs = output.Outputs()
+    outputs.write(tmp_path / "a.txt", b"1")
+    (stage,) = outputs._stages.values()
+    begun, failed = threading.Event(), threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not failed.is_set():
+            number += 1
+            try:
+                Path(stage, str(number)).write_bytes(b"1")
+            except OSError:  # the folder is gone
+                failed.set()
+            begun.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    begun.wait()
+    output.clean()
+    writer.join(timeout=60)
+    assert failed.is_set()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_none_is_begun_while_a_process_ends(tmp_path):
+    done = threading.Event()
+
+    def write() -> None:
+        output.write_bytes(tmp_path / "a.txt", b"1")
+        done.set()
+
+    writer = threading.Thread(target=write)
+    with output.ending():
+        writer.start()
+        assert not done.wait(0.05)
+        assert list(tmp_path.iterdir()) == []
+    writer.join(timeout=60)
+    assert (tmp_path / "a.txt").read_bytes() == b"1"

@@ -56,9 +56,10 @@ def stops_at_once(grace: float = _GRACE) -> Iterator[None]:
         while number := os.read(reader, 1):
             patience = _ANSWER if _answers else grace
             if number[0] in (signal.SIGINT, *_ENDS) and not over.wait(patience):
-                output.clean()
-                os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"plancast: stopped\n")
-                os._exit(128 + number[0])
+                with output.ending():
+                    stderr = sys.__stderr__.fileno() if sys.__stderr__ else 2
+                    os.write(stderr, b"plancast: stopped\n")
+                    os._exit(128 + number[0])
         os.close(reader)
 
     # Python writes the number of each signal there, from the handler in C.
