@@ -76,6 +76,22 @@ def test_experts_of_fixed_capacity_have_a_profile():
     assert software.profile_for("DeepSpeed", token_drop=True)[0] == "deepspeed"
 
 
+@pytest.mark.parametrize(
+    ("name", "release"),
+    [
+        ("Megatron-Bridge 25.09 NeMo Container", "0.2.0"),
+        ("Megatron-Bridge 26.02.01 NeMo Container", "0.3.1"),
+        ("Megatron-Bridge 26.02 NeMo Container", "0.3.0"),
+        ("Megatron-Bridge 26.06.01 NeMo Container", "0.5.0"),
+        ("Megatron-Bridge 26.10 NeMo Container", "0.6.0"),  # the newest that is shipped
+        ("Megatron-Bridge Jul 2026", "0.5.0"),
+        ("NeMo 24.07", None),
+    ],
+)
+def test_containers_have_releases_of_recipes(name, release):
+    assert software.release_of(name) == release
+
+
 def test_recipes_say_what_is_not_overlapped_or_kept_elsewhere():
     bridge = "Megatron-Bridge 25.11 NeMo Container"
     assert not software.overlaps_tp(bridge, "nvfp4")

@@ -62,8 +62,8 @@ def profile_for(
 def release_of(software: str) -> str | None:
     """The release whose recipes a software ships (plancast.recipes); None: none are shipped.
 
-    >>> release_of("Megatron-Bridge 26.04.01 NeMo Container")
-    '0.4.0'
+    >>> release_of("Megatron-Bridge 26.04.01 NeMo Container"), release_of("Megatron-LM main")
+    ('0.4.0', None)
     """
     releases: dict[str, str] = (_entry(software) or {}).get("releases", {})
     return next((said for word, said in releases.items() if re.search(word, software)), None)
