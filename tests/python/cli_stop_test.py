@@ -98,6 +98,34 @@ sys.exit(main.main([]))
     assert (done.returncode, done.stderr) == (130, STOPPED)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_python_drops_in_a_finaliser_is_heard(capfd, number):
+    class Pressed:
+        def __del__(self):
+            press(number=number)
+
+    error = interrupt.Ended if number == signal.SIGTERM else KeyboardInterrupt
+    before = sys.unraisablehook
+    with pytest.raises(error) as raised, interrupt.stops_at_once(grace=300):
+        Pressed()
+        signal.pause()
+    assert interrupt.status_of(raised.value) == 128 + number
+    assert sys.unraisablehook is before
+    assert capfd.readouterr().err == ""
+
+
+def test_other_things_that_python_drops_are_told(monkeypatch):
+    class Broken:
+        def __del__(self):
+            raise OSError("a pipe")
+
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda dropped: told.append(str(dropped.exc_value)))
+    with interrupt.stops_at_once():
+        Broken()
+    assert told == ["a pipe"]
+
+
 def test_before_any_plan_is_found(ask, presses):
     presses(lambda calls, done, total: calls == 1)
     code, out, err = ask()

@@ -7,9 +7,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from plancast import output
 
@@ -18,6 +19,8 @@ _GRACE = 0.5
 # And if it is to print an answer first.
 _ANSWER = 5.0
 _answers = False
+# How long whoever dropped a Ctrl-C takes to be done, seconds.
+_DROPPED = 0.02
 # What ends a process; Ctrl-C has a handler of Python's.
 _ENDS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -69,6 +72,7 @@ def stops_at_once(grace: float = _GRACE) -> Iterator[None]:
     for number in ends:
         signal.signal(number, _raise_ended)
     watcher = threading.Thread(target=watch, daemon=True)
+    before_hook, sys.unraisablehook = sys.unraisablehook, _raised_again(over)
     try:
         # Where the system gives no thread, Ctrl-C waits for the core.
         with contextlib.suppress(RuntimeError):
@@ -76,6 +80,7 @@ def stops_at_once(grace: float = _GRACE) -> Iterator[None]:
         yield
     finally:
         over.set()
+        sys.unraisablehook = before_hook
         for number in ends:
             signal.signal(number, signal.SIG_DFL)
         signal.set_wakeup_fd(before)
@@ -121,6 +126,28 @@ def held() -> Iterator[Held]:
         yield waiting
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _raised_again(over: threading.Event) -> Callable[[Any], None]:
+    """A hook for what Python drops: it drops Ctrl-C, too, where that comes in a finaliser or a
+    callback of the importer's. It is raised again a little later, where it is heard."""
+    others, main = sys.unraisablehook, threading.main_thread().ident or 0
+
+    def again(number: int) -> None:
+        if not over.wait(_DROPPED):
+            signal.pthread_kill(main, number)
+
+    def hook(dropped: Any) -> None:
+        error = dropped.exc_value
+        if not isinstance(error, KeyboardInterrupt):
+            others(dropped)
+            return
+        number = status_of(error) - 128
+        # Where the system gives no thread, the watcher ends the process.
+        with contextlib.suppress(RuntimeError):
+            threading.Thread(target=again, args=(number,), daemon=True).start()
+
+    return hook
 
 
 def _raise_ended(number: int, frame: FrameType | None) -> None:
