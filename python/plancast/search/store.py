@@ -116,6 +116,8 @@ class SearchStore:
             yield
         except sqlite3.Error as error:
             raise InputError(_words(self._path, error)) from None
+        except UnicodeDecodeError:  # SQLite's own message shows the bytes
+            raise InputError(_damaged(self._path, "what tables it has cannot be read")) from None
 
 
 class WritableStore(SearchStore):
@@ -228,4 +230,8 @@ def _words(path: str, error: sqlite3.Error) -> str:
         )
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
         return f"`{path}` cannot be opened: {error}. Give a file in a folder that you can write."
-    return f"`{path}` is damaged: {error}. Take a copy of it, or search into a new file."
+    return _damaged(path, str(error))
+
+
+def _damaged(path: str, how: str) -> str:
+    return f"`{path}` is damaged: {how}. Take a copy of it, or search into a new file."

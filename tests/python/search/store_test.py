@@ -143,6 +143,9 @@ def test_files_that_are_no_stores(tmp_path, cli, rank):
     whole = cut.read_bytes()
     cut.write_bytes(whole[: len(whole) // 2] + bytes(len(whole) // 4))
     assert "damaged" in cli.error(*rank, "--store", str(cut), "--resume")
+    cut.write_bytes(whole.replace(b"tableplansplans", b"tablepl\x9ensplans"))
+    said = cli.error(*rank, "--store", str(cut), "--resume")
+    assert "is damaged: what tables it has cannot be read." in said
     assert "no folder" in cli.error(*rank, "--store", str(tmp_path / "none" / "s.db"))
     assert "folder" in cli.error(*rank, "--store", str(tmp_path))
     with pytest.raises(pc.InputError, match="there is no store"):
