@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from plancast.records import Records
     from plancast.training.training_run import TrainingRun
 
-# A forecast of it takes too long for whoever has pressed Ctrl-C.
 # The framework for which recipes are shipped, by its name in launch files.
 _OF_RECIPES = "megatron-core"
+# A forecast of it takes too long for whoever has pressed Ctrl-C.
 _NO_RUN = "stopped before time and cost of the whole run were computed"
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plancast.errors import InputError
+
 if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model
@@ -31,6 +33,11 @@ class Space:
     text: str
     where: str
     beside: bool = False
+
+    @property
+    def may_raise(self) -> tuple[type[InputError], ...]:
+        """What leaves it out: sizes of what is tried besides may suit no number of ranks."""
+        return (InputError,) if self.beside else ()
 
     def left_out(self, excluded: Mapping[str, int]) -> dict[str, int]:
         """Why plans were left out, but for what makes it a space of its own."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plancast import _core
+from plancast.textual import counted
 
 # `8xH100`, `64 A100s`, `16*h200`, `H100x8`: so many GPUs of a kind.
 _MANY = re.compile(r"(\d{1,7})\s*[x*]?\s*([a-z]{1,3}\d{1,3}[a-z]{0,2}?)s?", re.IGNORECASE)
@@ -58,7 +59,7 @@ def _counted(text: str) -> str:
     of_host = _core.Machine.preset(f"{preset}:1").gpus_per_host
     hosts, rest = divmod(count, of_host)
     if hosts and not rest:
-        shape = f"{hosts:,} host{'' if hosts == 1 else 's'} of {of_host} GPUs"
+        shape = f"{counted(hosts, 'host')} of {of_host} GPUs"
         return f"`{text}` is {shape}. Write `-c {preset}:{hosts}`."
     if count < of_host:
         return f"`{text}` is a part of a host. Write `-c {preset}:1x{count}`."

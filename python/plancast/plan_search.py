@@ -150,8 +150,7 @@ class Search:
         if space not in self._spaces:
             found: dict[str, None] = {}
             for one in default_space.spaces(space, "", self._model, self._machine):
-                # Sizes of what is tried besides may suit no number of ranks here.
-                with contextlib.suppress(*([InputError] if one.beside else [])):
+                with contextlib.suppress(*one.may_raise):
                     found |= dict.fromkeys(self._core.enumerate(one.text, one.where)[0])
             self._spaces[space] = list(found)
         return self._spaces[space]
@@ -202,7 +201,7 @@ class Search:
         more: list[Forecast] = []
         for one in default_space.spaces("", "", self._model, self._machine):
             if one.beside and tps:
-                with contextlib.suppress(InputError):
+                with contextlib.suppress(*one.may_raise):
                     more += ranked(f"tp={tps},cp=1,{one.text}", None)
         return more
 

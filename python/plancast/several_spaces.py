@@ -101,10 +101,8 @@ def merged(
             continue
         try:
             found = rank(space, dtype, whole.values)
-        except InputError:
-            if space.beside:  # its sizes suit no number of ranks here
-                continue
-            raise
+        except space.may_raise:
+            continue
         texts.append(found.space)
         _join(whole, dtype, found, top)
         excluded.update(space.left_out(found.excluded))

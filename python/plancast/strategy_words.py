@@ -70,6 +70,15 @@ def instead(text: str) -> str:
     return ""
 
 
+def without(plan: str, key: str) -> str:
+    """A short form less one of its keys.
+
+    >>> without("tp=8,accum=4,mb=1", "accum")
+    'tp=8,mb=1'
+    """
+    return ",".join(item for item in plan.split(",") if not item.startswith(f"{key}="))
+
+
 def check_space(text: str) -> None:
     """Raises InputError where items of a space are not joined by commas, or it is of two.
 

@@ -140,7 +140,7 @@ def gpus(number: int) -> str:
     >>> gpus(1), gpus(16384)
     ('1 GPU', '16,384 GPUs')
     """
-    return f"{number:,} GPU{'' if number == 1 else 's'}"
+    return counted(number, "GPU")
 
 
 def counted(number: int, what: str) -> str:

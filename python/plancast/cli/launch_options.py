@@ -83,8 +83,9 @@ def _given(value: str) -> str | None:
 
 def _without_accum(strategy: Strategy) -> Strategy:
     """The strategy that leaves `accum` open; it remembers the file that it was read from."""
-    kept = [item for item in strategy.short_form.split(",") if not item.startswith("accum=")]
-    rest = type(strategy).parse(",".join(kept))
+    from plancast.strategy_words import without
+
+    rest = type(strategy).parse(without(strategy.short_form, "accum"))
     rest._launch = strategy.launch
     return rest
 

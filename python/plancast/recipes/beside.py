@@ -9,6 +9,7 @@ from plancast.frameworks.megatron_model import multi_token
 from plancast.recipes.choose import recipe
 from plancast.recipes.table import framework
 from plancast.strategy import Strategy
+from plancast.strategy_words import without
 
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
@@ -49,7 +50,7 @@ def beside(best: Forecast, model: Model, machine: Machine, **run: Any) -> str:
 
 def _for(model: Model, launch: LaunchConfig) -> Strategy:
     """The recipe's plan; how it deals layers counts modules of multi-token prediction."""
-    plan = launch.strategy.short_form.split(",")
+    plan = launch.strategy.short_form
     if multi_token(launch.model) != multi_token(model):
-        plan = [item for item in plan if not item.startswith("layout=")]
-    return Strategy.parse(",".join(plan))
+        plan = without(plan, "layout")
+    return Strategy.parse(plan)

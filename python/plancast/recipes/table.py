@@ -80,7 +80,7 @@ class Recipe:
         """Whether so many GPUs are whole replicas, and whole groups of experts."""
         experts = self.degree("ep") * int(self.keys.get("etp", self.degree("tp")))
         of_stage = gpus // self.degree("pp")
-        return gpus % self.replica == 0 and of_stage % math.lcm(experts, 1) == 0
+        return gpus % self.replica == 0 and of_stage % experts == 0
 
     def batch_on(self, gpus: int) -> int:
         """Samples a step on other GPUs: as many for each GPU, as the framework scales them."""

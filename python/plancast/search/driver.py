@@ -16,7 +16,6 @@ from math import inf
 
 from plancast import _core, several_spaces
 from plancast.default_space import Space
-from plancast.errors import InputError
 from plancast.search.job import SearchJob
 from plancast.search.pools import Pool, Step, Threads, Value
 from plancast.search.store import Known, WritableStore
@@ -63,10 +62,8 @@ class Search:
         for space in spaces:
             try:
                 plans, left_out, text = self._core.enumerate(space.text, space.where)
-            except InputError:
-                if space.beside:  # its sizes suit no number of ranks here
-                    continue
-                raise
+            except space.may_raise:
+                continue
             self.plans += plans
             self._left_out.update(space.left_out(left_out))
             texts.append(text)
