@@ -461,24 +461,23 @@ void Chooser::Report() {
   chosen["order"] = absl::StrJoin(o_.order, "-");
   chosen["profile"] = profile_.name;
   chosen["cuda_graphs"] = yes_no(profile_.host.cuda_graphs);
-  chosen["grad_dtype"] = TypeText(profile_.types.grad_dtype);
-  chosen["reduce_dtype"] = TypeText(profile_.types.reduce_dtype);
-  chosen["main_grad_dtype"] =
-      TypeText(profile_.types.main_grad_dtype.value_or(profile_.types.grad_dtype));
-  chosen["param_dtype"] = TypeText(profile_.types.param_dtype);
-  chosen["gather_dtype"] =
-      TypeText(profile_.types.gather_dtype.value_or(profile_.types.param_dtype));
-  if (const auto attention = profile_.types.attention_dtype; attention.has_value()) {
-    chosen["attention_dtype"] = TypeText(*attention);
+  const auto& types = profile_.types;
+  chosen["grad_dtype"] = TypeText(types.grad_dtype);
+  chosen["reduce_dtype"] = TypeText(types.reduce_dtype);
+  chosen["main_grad_dtype"] = TypeText(types.main_grad_dtype.value_or(types.grad_dtype));
+  chosen["param_dtype"] = TypeText(types.param_dtype);
+  chosen["gather_dtype"] = TypeText(types.gather_dtype.value_or(types.param_dtype));
+  if (types.attention_dtype.has_value()) {
+    chosen["attention_dtype"] = TypeText(*types.attention_dtype);
   }
-  const DType second = profile_.SecondStateType();
-  chosen["state_dtype"] =
-      absl::StrCat(TypeText(profile_.types.state_dtype),
-                   second == profile_.types.state_dtype ? "" : "+" + TypeText(second));
-  chosen["master"] = yes_no(profile_.types.master_weights);
-  if (profile_.types.master_weights && profile_.types.master_dtype != DType::kFp32) {
-    chosen["master"] = TypeText(profile_.types.master_dtype);
+  chosen["optimizer_type"] = std::string(kOptimizerTypeNames[profile_.update.type]);
+  if (const int moments = Moments(profile_.update.type); moments > 0) {
+    const DType first = types.state_dtype, second = profile_.SecondStateType();
+    chosen["state_dtype"] = TypeText(first);
+    if (moments > 1 && second != first) chosen["state_dtype"] += "+" + TypeText(second);
   }
+  const bool typed = types.master_weights && types.master_dtype != DType::kFp32;
+  chosen["master"] = typed ? TypeText(types.master_dtype) : yes_no(types.master_weights);
   if (context_.vocab > 0) {
     chosen["vocab"] = absl::StrCat(profile_.PaddedVocab(context_.vocab, o_.tp));
   }

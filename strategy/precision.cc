@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "strategy/plan_options.h"
 
 namespace plancast {
 namespace {
@@ -58,6 +59,19 @@ absl::Status TakeState(const std::string& word, Precision* precision) {
   return absl::OkStatus();
 }
 
+absl::Status TakeOptimizer(const std::string& word, Precision* precision) {
+  precision->optimizer = word == "adamw" ? OptimizerType::kAdam : kOptimizerTypeNames.Find(word);
+  if (precision->optimizer.has_value()) return absl::OkStatus();
+  std::vector<absl::string_view> known(kOptimizerTypeNames.begin(), kOptimizerTypeNames.end());
+  known.push_back("adamw");
+  const bool when = kStepTimeNames.Find(word).has_value();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "`optimizer_type` cannot be `", word, "`.",
+      when ? absl::StrCat(" When weights are updated is said in the strategy: `optimizer=", word,
+                          "`.")
+           : Offer(word, known)));
+}
+
 }  // namespace
 
 std::string Precision::DebugString() const {
@@ -73,6 +87,7 @@ std::string Precision::DebugString() const {
   add("attention", attention);
   if (keeps_master.has_value()) absl::StrAppend(&out, *keeps_master ? " master" : " no master");
   add("master", master);
+  if (optimizer.has_value()) absl::StrAppend(&out, " ", kOptimizerTypeNames[*optimizer]);
   add("state", state);
   add("second_state", second_state);
   return out;
@@ -96,14 +111,25 @@ absl::StatusOr<Precision> ParsePrecision(const std::map<std::string, std::string
       RETURN_IF_ERROR(TakeMaster(word, &precision));
     } else if (option == "state_dtype") {
       RETURN_IF_ERROR(TakeState(word, &precision));
+    } else if (option == "optimizer_type") {
+      RETURN_IF_ERROR(TakeOptimizer(word, &precision));
     } else {
-      std::vector<std::string> known = {"attention_dtype", "master", "state_dtype"};
+      std::vector<std::string> known = {"attention_dtype", "master", "optimizer_type",
+                                        "state_dtype"};
       for (const auto& [name, unused] : types) known.push_back(name);
       return absl::InvalidArgumentError(
           absl::StrCat("no type of `", option, "`.", Offer(option, known)));
     }
   }
-  return precision;
+  if (!precision.state.has_value() || !precision.optimizer.has_value()) return precision;
+  const int said = precision.second_state.has_value() ? 2 : 1;
+  const int moments = Moments(*precision.optimizer);  // Muon: of what it leaves to Adam
+  if (said <= moments) return precision;
+  return absl::InvalidArgumentError(
+      absl::StrCat("`state_dtype` is `", options.at("state_dtype"), "`, but ",
+                   kOptimizerTypeNames[*precision.optimizer], " keeps ",
+                   moments == 0 ? "nothing of a weight; leave it out."
+                                : "one number of each weight: name one type."));
 }
 
 }  // namespace plancast

@@ -16,6 +16,7 @@
 #include "strategy/byte_size.h"
 #include "strategy/context_parallel.h"
 #include "strategy/plan_options.h"
+#include "strategy/profile/optimizer_type.h"
 #include "strategy/schedule/schedule_table.h"
 #include "strategy/schedule/schedule_word.h"
 
@@ -95,6 +96,20 @@ Key Choice(std::string name, std::optional<std::string> ShortForm::*field, Strin
             return absl::OkStatus();
           },
           [=](const ShortForm& form) { return (form.*field).value_or(""); }};
+}
+
+// When weights are updated; what updates them is no part of a strategy.
+absl::Status ParseOptimizer(absl::string_view value, ShortForm& form) {
+  if (kOptimizerTypeNames.Find(value).has_value() || value == "adamw") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it says when weights are updated: ", JoinQuoted(kStepTimeNames),
+                     ". What updates them stands beside the strategy: --optimizer-type ", value,
+                     ", in Python optimizer_type=\"", value, "\"."));
+  }
+  const Strings choices = AllOf(kStepTimeNames);
+  if (!Contains(choices, value)) return NotOneOf(value, choices);
+  form.optimizer = std::string(value);
+  return absl::OkStatus();
 }
 
 // A subset, written `a+b` and kept in the order of `choices`.
@@ -343,7 +358,8 @@ const std::vector<Key>& Keys() {
       Subset("overlap", &ShortForm::overlap, Join({"none"}, AllOf(kOverlapNames))),
       Bucket("bucket", &ShortForm::bucket_bytes),
       Bucket("first_bucket", &ShortForm::first_bucket_bytes),
-      Choice("optimizer", &ShortForm::optimizer, AllOf(kStepTimeNames)),
+      {"optimizer", true, ParseOptimizer,
+       [](const ShortForm& form) { return form.optimizer.value_or(""); }},
       Choice("vocab_parallel", &ShortForm::vocab_parallel,
              {"redis", "vocab1", "vocab2", "interlaced"}),
       {"offload", true, ParseOffload, PrintOffload},

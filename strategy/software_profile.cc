@@ -90,7 +90,7 @@ SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
     settled.types.grad_dtype = settled.types.reduce_dtype = DType::kFp32;
   }
   settled.types.bf16_gradients_in_fp32 = false;
-  const auto take = [](std::optional<DType> asked, auto* type) {
+  const auto take = [](const auto& asked, auto* type) {
     if (asked.has_value()) *type = *asked;
   };
   take(precision.grad, &settled.types.grad_dtype);
@@ -100,6 +100,7 @@ SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
   take(precision.param, &settled.types.param_dtype);
   take(precision.master, &settled.types.master_dtype);
   take(precision.attention, &settled.types.attention_dtype);
+  take(precision.optimizer, &settled.update.type);
   take(precision.state, &settled.types.state_dtype);
   if (precision.state.has_value()) settled.types.second_state_dtype = precision.second_state;
   if (precision.keeps_master.has_value()) settled.types.master_weights = *precision.keeps_master;

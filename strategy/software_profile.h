@@ -19,6 +19,7 @@
 #include "strategy/plan_options.h"
 #include "strategy/precision.h"
 #include "strategy/profile/op_profile.h"
+#include "strategy/profile/optimizer_type.h"
 
 namespace plancast {
 
@@ -73,7 +74,7 @@ struct SoftwareProfile {
     std::optional<DType> gather_dtype;        // wire type of parameter gathers; absent: param_dtype
     bool master_weights = true;               // another copy of parameters that are not fp32
     DType master_dtype = DType::kFp32;        // its type
-    DType state_dtype = DType::kFp32;         // each of Adam's two moments
+    DType state_dtype = DType::kFp32;         // the optimizer's moments
     std::optional<DType> second_state_dtype;  // the second moment's, where it is another
     bool bf16_gradients_in_fp32 = false;      // whatever grad_dtype and reduce_dtype say
     // In 8 or 4 bits: activations of products are gathered and kept in that type.
@@ -102,8 +103,11 @@ struct SoftwareProfile {
     bool zero_grad = true;             // gradient buffer cleared each iteration
     bool grad_clip = true;             // gradient norm, its all-reduce, scaling
     bool fp16_overflow_check = false;  // one more pass over gradients, for fp16 only
-    bool foreach_optimizer = false;    // one pass for each operation of Adam
-    PLANCAST_KEY_FIELDS(Update, fresh_gradients, zero_grad, grad_clip, fp16_overflow_check,
+    OptimizerType type = OptimizerType::kAdam;
+    bool foreach_optimizer = false;  // one pass for each arithmetic operation of it
+    // The norm of all gradients; LAMB asks for it, too.
+    bool finds_norm() const { return grad_clip || type == OptimizerType::kLamb; }
+    PLANCAST_KEY_FIELDS(Update, fresh_gradients, zero_grad, grad_clip, fp16_overflow_check, type,
                         foreach_optimizer)
   };
 

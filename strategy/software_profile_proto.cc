@@ -394,6 +394,15 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.kernels.reduces_each_product = p.reduces_each_product();
   profile.kernels.first_dim_collectives = p.first_dim_collectives();
   profile.kernels.repeats_kv = p.repeats_kv();
+  if (!p.optimizer_type().empty()) {
+    const std::optional<OptimizerType> type = kOptimizerTypeNames.Find(p.optimizer_type());
+    if (!type.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat("optimizer_type is `", p.optimizer_type(),
+                                                     "`; it must be one of ",
+                                                     JoinQuoted(kOptimizerTypeNames), "."));
+    }
+    profile.update.type = *type;
+  }
   profile.update.foreach_optimizer = p.foreach_optimizer();
   profile.kernels.separate_products.insert(p.separate_products().begin(),
                                            p.separate_products().end());

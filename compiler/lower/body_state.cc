@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/bind/plan_mesh.h"
@@ -12,6 +13,9 @@
 
 namespace plancast {
 namespace {
+
+// Dims of tables and of the output layer: `vocab`, `vocab_3`.
+constexpr absl::string_view kVocabularyDim = "vocab";
 
 // Per tensor of the body: a matrix that only products read whose operands may be
 // quantised.
@@ -53,6 +57,47 @@ std::vector<int> RowDims(const Body& body) {
     }
   }
   return rows;
+}
+
+bool HasVocabulary(const ModelGraph& graph, const TensorInfo& tensor) {
+  return std::any_of(tensor.dims.begin(), tensor.dims.end(), [&](int dim) {
+    return absl::StartsWith(graph.dims[dim].name, kVocabularyDim);
+  });
+}
+
+// Sets the sizes of parameter `tensor`, of `shape`, as matrices, if all that reads it multiplies
+// with it. A dim that the result has is one of rows, or, if the other operand has it as well, there
+// is a matrix for each of its points; the others are summed over.
+void NoteMatrices(const ModelGraph& graph, const Body& body, int tensor,
+                  const std::vector<int64_t>& shape, BodyState::Parameter* parameter) {
+  if (shape.size() < 2 || HasVocabulary(graph, body.tensors[tensor])) return;
+  int64_t sizes[3] = {0, 0, 0};  // matrices, rows, columns
+  for (const OpNode& op : body.ops) {
+    const OpRule& rule = *op.rule;
+    const auto has = [&](int t, int factor) {
+      const std::vector<int>& factors = rule.tensors()[t].factors;
+      return std::find(factors.begin(), factors.end(), factor) != factors.end();
+    };
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i] != tensor) continue;
+      if (!HasContraction(rule)) return;
+      const std::vector<int>& factors = rule.tensors()[rule.inputs()[i]].factors;
+      if (factors.size() != shape.size()) return;
+      std::fill(sizes, sizes + 3, 1);
+      for (size_t d = 0; d < factors.size(); ++d) {
+        const bool results = std::any_of(rule.outputs().begin(), rule.outputs().end(),
+                                         [&](int out) { return has(out, factors[d]); });
+        const bool shared = std::any_of(rule.inputs().begin(), rule.inputs().end(), [&](int in) {
+          return !rule.tensors()[in].parameter && has(in, factors[d]);
+        });
+        sizes[results ? (shared ? 0 : 1) : 2] *= shape[d];
+      }
+    }
+  }
+  if (sizes[1] < 2 || sizes[2] < 2) return;  // vectors
+  parameter->matrices = sizes[0];
+  parameter->matrix_rows = sizes[1];
+  parameter->matrix_columns = sizes[2];
 }
 
 // Per mesh axis: whether it cuts the samples of what the gradient of parameter `tensor` is
@@ -168,6 +213,7 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
       for (int d = 0; d < dims; ++d) parameter.rows *= shape[d];
       parameter.elements = local(tensor, plan.parameter_layouts[t]);
       parameter.frozen = body.tensors[t].frozen;
+      NoteMatrices(graph, body, tensor, shape, &parameter);
       if (parameter.frozen) NoteCopies(mesh, plan.parameter_layouts[t], &parameter);
       if (over != nullptr) {
         parameter.own =

@@ -86,6 +86,9 @@ struct BodyState {
     std::vector<int> copies;
     bool frozen = false;
     std::optional<CopyAxes> own = std::nullopt;
+    // As matrices that products multiply with: how many of them (experts), and the sizes of each;
+    // 0 of what is none, and of what has the vocabulary.
+    int64_t matrices = 0, matrix_rows = 0, matrix_columns = 0;
   };
   std::vector<Parameter> each;
 

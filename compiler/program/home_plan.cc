@@ -380,10 +380,23 @@ class HomePlanMaker {
     reach_.NoteParameter(segment, op, !frozen, in_buckets, shares_out);
   }
 
+  // Muon multiplies matrices, which takes the device.
+  absl::Status CheckMatrices(const HomePlan& plan) const {
+    bool on_host = false;
+    for (const HomePlan::OfBody& segment : plan.segments_) {
+      for (const auto& part : segment.parts) on_host = on_host || part.homes.state_on_host;
+    }
+    if (!on_host) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "a home puts the optimizer's state on the host, which updates it there; muon multiplies "
+        "matrices, which takes the device. Use another `optimizer_type`, or leave `host` out.");
+  }
+
   // Gradients are given up behind the update, or behind weights that come after it: a rank that
   // updates nothing, and gets its weights in the next iteration, knows no such time.
   absl::Status CheckFreed(const HomePlan& plan) const {
-    const bool sums_norm = profile_.update.grad_clip || options_.pp > 1;
+    if (profile_.update.type == OptimizerType::kMuon) RETURN_IF_ERROR(CheckMatrices(plan));
+    const bool sums_norm = profile_.update.finds_norm() || options_.pp > 1;
     const bool in_next = options_.overlap.count(Overlap::kParam) > 0;
     bool elsewhere = false, here = false;
     for (size_t s = 0; s < plan.segments_.size(); ++s) {

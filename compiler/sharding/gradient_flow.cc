@@ -11,7 +11,7 @@
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/sharding/gradient_blocks.h"
 #include "compiler/sharding/norm_chain.h"
-#include "compiler/sharding/optimizer_step.h"
+#include "compiler/sharding/optimizer/optimizer_step.h"
 #include "compiler/sharding/shard_axes.h"
 #include "compiler/sharding/shard_plan.h"
 #include "compiler/sharding/state_bytes.h"

@@ -11,6 +11,7 @@
 #include "compiler/program/program_inputs.h"
 #include "compiler/program/program_writer.h"
 #include "compiler/program/stage_contents.h"
+#include "compiler/sharding/optimizer/optimizer_step.h"
 #include "compiler/sharding/sharded_stage.h"
 #include "compiler/sharding/stage_state.h"
 #include "compiler/sharding/synchronise.h"
@@ -96,6 +97,9 @@ class GradientFlow {
   bool Gathers(const ParameterHomes& homes) const {
     return (shares_ || homes.over.has_value()) && (homes.zero == 1 || homes.zero == 2);
   }
+  // The optimizer's step for so many of them; norms of tensors are added where it needs them.
+  int32_t StepBlock(int64_t elements, GradientNorm* norm, ShardedUpdate* sharded);
+  void AddTensors(GradientNorm* norm, ShardedUpdate* sharded) const;
   // Of how many parameters the device keeps the state.
   int64_t Kept() const;
   // Of gradients that backward passes have made.

@@ -1,10 +1,15 @@
 #include "compiler/sharding/stage_state.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
+#include "base/int128.h"
 #include "compiler/activations/parking_plan.h"
+#include "compiler/sharding/optimizer/newton_schulz.h"
+#include "compiler/sharding/shard_axes.h"
 #include "compiler/sharding/shard_plan.h"
 #include "compiler/sharding/state_bytes.h"
 
@@ -37,6 +42,60 @@ std::vector<FrozenGroup> FrozenGroupsOf(const StageContents& contents) {
   const auto empty = [](const FrozenGroup& group) { return group.frozen.elements == 0; };
   groups.erase(std::remove_if(groups.begin(), groups.end(), empty), groups.end());
   return groups;
+}
+
+// Of how many equal parts a device keeps one of a parameter's state; 0: it keeps none.
+int64_t SharesOf(const ProgramInputs& in, const StateGroup& group,
+                 const BodyState::Parameter& parameter) {
+  if (parameter.elements == 0) return 1;
+  if (group.homes.over.has_value() && parameter.own.has_value()) {
+    const int64_t kept = KeptElementsOver(*in.mesh, *in.options, *group.homes.over,
+                                          {{*parameter.own, parameter.elements}});
+    return kept == 0 ? 0 : std::max<int64_t>(parameter.elements / kept, 1);
+  }
+  if (group.homes.zero < 1) return 1;
+  return parameter.cut ? ShardAxesOf(*in.mesh, *in.options, parameter.copies).shards
+                       : in.options->shard_ranks();
+}
+
+// Whole matrices are dealt to the ranks that share the optimizer, the most expensive first; all
+// ranks stand for the first, which gets the most.
+void AddMatrices(const ProgramInputs& in, const StageContents& contents,
+                 std::vector<StateGroup>* groups) {
+  using Shape = std::tuple<double, int64_t, int64_t>;  // less its cost, rows, columns
+  std::vector<std::map<int64_t, std::map<Shape, int64_t>>> dealt(groups->size());
+  contents.ForEachRun([&](const StageRun& run) {
+    contents.ForEachPart(run, [&](const HomePart& part) {
+      const auto group = std::find_if(groups->begin(), groups->end(),
+                                      [&](const StateGroup& g) { return g.Takes(part.homes); });
+      if (group == groups->end()) return;
+      for (const BodyState::Parameter& each : part.state->each) {
+        const int64_t shares = SharesOf(in, *group, each);
+        if (each.frozen || each.matrices == 0 || shares == 0) continue;
+        const auto [least, most] = std::minmax(each.matrix_rows, each.matrix_columns);
+        const double cost = NewtonSchulzFlops(least, most);
+        dealt[group - groups->begin()][shares][{-cost, each.matrix_rows, each.matrix_columns}] +=
+            each.matrices * run.count;
+        group->matrices.elements += CeilDiv(each.elements * run.count, shares);
+      }
+    });
+  });
+  for (size_t g = 0; g < groups->size(); ++g) {
+    KeptMatrices& matrices = (*groups)[g].matrices;
+    matrices.elements = std::min(matrices.elements, (*groups)[g].kept);
+    std::map<std::pair<int64_t, int64_t>, int64_t> counts;
+    for (const auto& [shares, shapes] : dealt[g]) {
+      int64_t at = 0;  // in the order in which they are dealt
+      for (const auto& [shape, count] : shapes) {
+        counts[{std::get<1>(shape), std::get<2>(shape)}] +=
+            CeilDiv(at + count, shares) - CeilDiv(at, shares);
+        at += count;
+      }
+    }
+    for (const auto& [shape, count] : counts) {
+      if (count > 0) matrices.shapes.push_back({count, shape.first, shape.second});
+    }
+  }
 }
 
 }  // namespace
@@ -82,6 +141,7 @@ std::vector<StateGroup> StateGroupsOf(const ProgramInputs& inputs, const StageCo
                      : KeptElements(*inputs.mesh, *inputs.options, group.homes.zero >= 1,
                                     group.parameters, group.cut);
   }
+  if (inputs.profile->update.type == OptimizerType::kMuon) AddMatrices(inputs, contents, &groups);
   return groups;
 }
 
@@ -108,7 +168,7 @@ void FillStaticBytes(const ProgramInputs& inputs, const StageContents& contents,
                                                    : options.shard_ranks();
       const int64_t products = group.products / (shards ? ranks : 1);
       bytes = StateOf(profile, inputs.dtype, shards ? group.kept : group.parameters, group.kept,
-                      shards && homes.elsewhere() ? 0 : products);
+                      shards && homes.elsewhere() ? 0 : products, group.matrices.elements);
       bytes.gradients = 0;  // below
       if (shards && RestsAsMaster(profile, inputs.dtype)) {
         // The master's shard, counted with the optimizer elsewhere, is the parameter.
@@ -117,7 +177,8 @@ void FillStaticBytes(const ProgramInputs& inputs, const StageContents& contents,
         bytes.optimizer -= bytes.parameters;
       }
     } else {
-      bytes = StateOf(profile, inputs.dtype, group.parameters, group.kept, group.products);
+      bytes = StateOf(profile, inputs.dtype, group.parameters, group.kept, group.products,
+                      group.matrices.elements);
       if (profile.update.fresh_gradients) bytes.gradients = 0;
     }
     // What lives on the host: state and the gradients that it is updated with, in fp32, and

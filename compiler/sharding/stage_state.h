@@ -6,6 +6,7 @@
 
 #include "compiler/program/program_inputs.h"
 #include "compiler/program/stage_contents.h"
+#include "compiler/sharding/optimizer/newton_schulz.h"
 #include "compiler/sharding/sharded_stage.h"
 #include "graph/execution/execution_graph.h"
 
@@ -15,10 +16,11 @@ namespace plancast {
 struct StateGroup {
   ParameterHomes homes;  // of any bucket
   int64_t parameters = 0;
-  int64_t products = 0;       // StageContents::ProductParameters
-  ElementsByAxes cut = {};    // BodyState::cut_parameters
-  ElementsByCopies own = {};  // BodyState::own
-  int64_t kept = 0;           // of how many the device keeps the optimizer's state
+  int64_t products = 0;        // StageContents::ProductParameters
+  ElementsByAxes cut = {};     // BodyState::cut_parameters
+  ElementsByCopies own = {};   // BodyState::own
+  int64_t kept = 0;            // of how many the device keeps the optimizer's state
+  KeptMatrices matrices = {};  // of these, those that Muon updates as matrices
 
   // Whether parameters with these homes, of any bucket, are among them.
   bool Takes(const ParameterHomes& other) const { return homes == other.OfAnyBucket(); }

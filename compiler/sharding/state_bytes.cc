@@ -62,20 +62,27 @@ double FrozenWireBytes(const SoftwareProfile& profile, DType dtype,
                       kNf4ElementBytes * static_cast<double>(frozen.nf4));
 }
 
-double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept) {
+double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept, int64_t matrices) {
   const std::optional<DType> master = profile.MasterType(dtype);
+  int64_t first = 0, second = 0;  // elements of each moment
+  for (const bool matrix : {false, true}) {
+    const int moments = Moments(profile.update.type, matrix);
+    const int64_t elements = matrix ? matrices : kept - matrices;
+    if (moments > 0) first += elements;
+    if (moments > 1) second += elements;
+  }
   const int64_t bytes = (master.has_value() ? StoredBytes(*master, kept) : 0) +
-                        StoredBytes(profile.types.state_dtype, kept) +
-                        StoredBytes(profile.SecondStateType(), kept);
+                        StoredBytes(profile.types.state_dtype, first) +
+                        StoredBytes(profile.SecondStateType(), second);
   return static_cast<double>(bytes);
 }
 
 StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t parameters, int64_t kept,
-                   int64_t products) {
+                   int64_t products, int64_t matrices) {
   StateBytes bytes;
   bytes.parameters = ParameterBytes(profile.ParamType(dtype), dtype, parameters, products);
   bytes.gradients = static_cast<double>(StoredBytes(profile.types.grad_dtype, parameters));
-  bytes.optimizer = OptimizerBytes(profile, dtype, kept);
+  bytes.optimizer = OptimizerBytes(profile, dtype, kept, matrices);
   return bytes;
 }
 

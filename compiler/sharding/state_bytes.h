@@ -16,9 +16,10 @@ struct StateBytes {
   double parameters = 0, gradients = 0, optimizer = 0;
 };
 // `kept`: of how many parameters the device keeps the optimizer's state; `products`: how
-// many of `parameters` are BodyState::product_parameters.
+// many of `parameters` are BodyState::product_parameters; `matrices`: how many of `kept` Muon
+// updates as matrices.
 StateBytes StateOf(const SoftwareProfile& profile, DType dtype, int64_t parameters, int64_t kept,
-                   int64_t products = 0);
+                   int64_t products = 0, int64_t matrices = 0);
 // Bytes of parameters stored as `type`, or sent in it: 8- and 4-bit floats are for
 // `products` alone.
 double ParameterBytes(DType type, DType dtype, int64_t parameters, int64_t products);
@@ -28,7 +29,8 @@ double ParameterWireBytes(DType type, DType dtype, int64_t parameters, int64_t p
 double FrozenBytes(const SoftwareProfile& profile, DType dtype, const FrozenParameters& frozen);
 double FrozenWireBytes(const SoftwareProfile& profile, DType dtype, const FrozenParameters& frozen);
 // Bytes of the optimizer's state of `kept` parameters: master copy and moments.
-double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept);
+double OptimizerBytes(const SoftwareProfile& profile, DType dtype, int64_t kept,
+                      int64_t matrices = 0);
 // That number: its share of `parameters`, where the optimizer is `sharded`; those that
 // are `cut`, which are among them, are shared by fewer.
 int64_t KeptElements(const DeviceMesh& mesh, const PlanOptions& options, bool sharded,

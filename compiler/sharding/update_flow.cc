@@ -9,7 +9,7 @@
 #include "compiler/sharding/gradient_blocks.h"
 #include "compiler/sharding/gradient_flow.h"
 #include "compiler/sharding/norm_chain.h"
-#include "compiler/sharding/optimizer_step.h"
+#include "compiler/sharding/optimizer/optimizer_step.h"
 #include "compiler/sharding/shard_axes.h"
 #include "compiler/sharding/shard_plan.h"
 #include "compiler/sharding/state_bytes.h"
@@ -18,13 +18,17 @@ namespace plancast {
 namespace {
 
 // All that the optimizer's step depends on, but the plan.
-std::string UpdateKey(const ShardedUpdate& update, const std::vector<int>& axes) {
-  std::string key = absl::StrCat("optimizer|", absl::StrJoin(axes, ","), "|", update.copied_back,
-                                 "|", update.freed_gradients, "|", update.freed_shards,
-                                 update.elsewhere ? "|elsewhere" : "");
+std::string UpdateKey(int64_t elements, const ShardedUpdate& update, const GradientNorm& norm) {
+  std::string key = absl::StrCat(
+      "optimizer|", elements, "|", absl::StrJoin(norm.axes, ","), "|", norm.none ? "none|" : "",
+      update.tensors, "|", absl::StrJoin(norm.of_tensors, ","), "|", update.copied_back, "|",
+      update.freed_gradients, "|", update.freed_shards, update.elsewhere ? "|elsewhere" : "");
   for (const ShardedUpdate::Share& share : update.shares) {
     absl::StrAppend(&key, "|", share.elements, share.rests_as_master ? " master" : "",
-                    share.on_host ? " host" : "");
+                    share.on_host ? " host" : "", " ", share.matrices.elements);
+    for (const MatrixShape& shape : share.matrices.shapes) {
+      absl::StrAppend(&key, ",", shape.count, "x", shape.rows, "x", shape.columns);
+    }
   }
   return key;
 }
@@ -52,6 +56,39 @@ int64_t GradientFlow::FreshBytes() const {
   return bytes;
 }
 
+int32_t GradientFlow::StepBlock(int64_t elements, GradientNorm* norm, ShardedUpdate* sharded) {
+  const auto make = [&] { return OptimizerStep(profile_, in_.dtype, elements, *norm, *sharded); };
+  const bool lamb = profile_.update.type == OptimizerType::kLamb;
+  const bool by_tensor = lamb || profile_.update.type == OptimizerType::kMuon;
+  if (in_.homes == nullptr && !by_tensor) {
+    return writer_.BlockOf(
+        {BlockKey::kOptimizer, elements, sharded->freed_gradients + sharded->freed_shards}, make);
+  }
+  if (lamb) AddTensors(norm, sharded);
+  return writer_.BlockOf(
+      writer_.catalogue().NumberOfText(UpdateKey(elements, *sharded, *norm), make));
+}
+
+void GradientFlow::AddTensors(GradientNorm* norm, ShardedUpdate* sharded) const {
+  contents_.ForEachRun([&](const StageRun& run) {
+    contents_.ForEachPart(run, [&](const HomePart& part) {
+      for (const BodyState::Parameter& each : part.state->each) {
+        if (!each.frozen) sharded->tensors += run.count;
+      }
+    });
+  });
+  const bool shards = std::any_of(groups_.begin(), groups_.end(), [](const StateGroup& group) {
+    return group.kept < group.parameters;
+  });
+  for (int a = 0; a < mesh_.num_axes(); ++a) {
+    const Purpose root = PurposeOfAxes(mesh_, {a});
+    const bool data = root == Purpose::kDp || root == Purpose::kCp;
+    if (mesh_.size(a) > 1 && mesh_.root(a) != "pp" && (!data || shards)) {
+      norm->of_tensors.push_back(a);
+    }
+  }
+}
+
 // One bucket late: the reduction has the time of the next bucket's backward passes.
 void GradientFlow::UpdateEarly() {
   for (EarlyUpdate& update : early_) {
@@ -62,9 +99,7 @@ void GradientFlow::UpdateEarly() {
     }
     GradientNorm norm;
     norm.none = true;
-    const int32_t block = writer_.BlockOf(
-        {BlockKey::kOptimizer, update.kept, sharded.freed_gradients},
-        [&] { return OptimizerStep(profile_, in_.dtype, update.kept, norm, sharded); });
+    const int32_t block = StepBlock(update.kept, &norm, &sharded);
     updates_.push_back(
         {writer_.Append(block, Phase::kOptimizer, 0, 0, {{update.behind, -1, -1}}), -1, -1});
     updated_ += update.kept;
@@ -105,7 +140,7 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
     sharded.elsewhere = false;
     const bool rests = InBodies(group.homes, sharded_) && group.homes.zero == 3 &&
                        RestsAsMaster(profile_, in_.dtype);
-    sharded.shares.push_back({group.kept, rests, group.homes.state_on_host});
+    sharded.shares.push_back({group.kept, rests, group.homes.state_on_host, group.matrices});
     if (group.homes.state_on_host && !group.homes.weights_on_host) copied_back += group.kept;
   }
   if (updates_early_) sharded.shares = {{elements, false, false}};
@@ -119,7 +154,6 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   if (copied_back > 0) {
     sharded.copied_back = WholeBytes(copied_back, ShardTypesOf(in_, contents_).updated);
   }
-  const auto make = [&] { return OptimizerStep(profile_, in_.dtype, elements, norm, sharded); };
   const int64_t freed = sharded.freed_gradients + sharded.freed_shards;
   const bool trains = contents_.TotalParameters() > 0 || contents_.TotalFrozen().elements == 0;
   const bool gathers = !overlap_param_ && trains;
@@ -132,10 +166,7 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
     if (gathers) GatherUpdated(updates_.empty() ? joins : updates_, /*freed=*/0);
     return;
   }
-  const int32_t block =
-      in_.homes == nullptr
-          ? writer_.BlockOf({BlockKey::kOptimizer, elements, freed}, make)
-          : writer_.BlockOf(writer_.catalogue().NumberOfText(UpdateKey(sharded, norm.axes), make));
+  const int32_t block = StepBlock(elements, &norm, &sharded);
   const int32_t update = norm.chained
                              ? UpdateInChain(in_, stage_, block, joins, NormSlots(in_), &writer_)
                              : writer_.Append(block, Phase::kOptimizer, 0, 0, joins);

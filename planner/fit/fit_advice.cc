@@ -157,7 +157,7 @@ class Changes {
       profile.types.grad_dtype = half;
       profile.types.bf16_gradients_in_fp32 = false;
     }
-    if (settled.types.state_dtype == DType::kFp32) {
+    if (settled.types.state_dtype == DType::kFp32 && Moments(settled.update.type) > 0) {
       Add(absl::StrCat("state_dtype=", DTypeName(half)), [](ShortForm&) {});
       changes_.back().job.profile.types.state_dtype = half;
     }

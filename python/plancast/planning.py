@@ -85,7 +85,7 @@ def predict(
         (docs/collectives.md).
       types: of what is stored and sent, in place of the profile's: `grad_dtype`,
         `main_grad_dtype`, `reduce_dtype`, `param_dtype`, `gather_dtype`, `state_dtype`,
-        `master` (plancast.precision.Types).
+        `attention_dtype`, `master`; and `optimizer_type` (plancast.precision.Types).
 
     >>> forecast = predict(
     ...     Model.preset("gpt3-175b"), Machine.preset("dgx-a100-80g", hosts=8),

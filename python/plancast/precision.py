@@ -1,4 +1,5 @@
-"""Types of what is stored and sent, where a forecast asks for others than the profile's."""
+"""Types of what is stored and sent, and the optimizer, where a forecast asks for others than the
+profile's."""
 
 from __future__ import annotations
 
@@ -26,8 +27,11 @@ class Types(TypedDict, total=False):
     """Parameters at rest."""
     gather_dtype: str | None
     """Parameters on the wire."""
+    optimizer_type: str | None
+    """What updates weights: `adam` (or `adamw`), `sgd`, `sgd-momentum`, `adagrad`, `rmsprop`,
+    `lion`, `lamb` or `muon` (docs/memory.md has what each keeps, reads and writes)."""
     state_dtype: str | None
-    """Adam's moments: a type, or FIRST+SECOND."""
+    """What the optimizer keeps of each weight (Adam's moments): a type, or FIRST+SECOND."""
     attention_dtype: str | None
     """Fused attention: `fp8` or `mxfp8`; otherwise in 16 bits, whatever products run in."""
     master: str | bool | None

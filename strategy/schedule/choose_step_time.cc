@@ -26,6 +26,12 @@ absl::Status CheckInBackward(const PlanOptions& options) {
 
 absl::Status ChooseStepTime(const ShortForm& form, const SoftwareProfile& profile,
                             PlanOptions* options, std::vector<std::string>* notes) {
+  if (profile.update.type == OptimizerType::kMuon &&
+      options->offload.count(Offload::kOptimizer) > 0) {
+    return absl::InvalidArgumentError(
+        "offload=optimizer updates weights on the host, and muon multiplies matrices, which takes "
+        "the device. Use another optimizer, or leave `optimizer` out of `offload`.");
+  }
   if (!form.optimizer.has_value()) return absl::OkStatus();
   const StepTime said = *kStepTimeNames.Find(*form.optimizer);
   const auto note = [&](absl::string_view effect) {
@@ -34,7 +40,12 @@ absl::Status ChooseStepTime(const ShortForm& form, const SoftwareProfile& profil
   if (said == StepTime::kInBackward) {
     const absl::Status checked = CheckInBackward(*options);
     if (!checked.ok()) return checked;
-    if (profile.update.grad_clip) note(" clips no gradients: their norm comes too late");
+    if (profile.update.type == OptimizerType::kMuon) {
+      return absl::InvalidArgumentError(
+          "optimizer=in-backward updates buckets of gradients, and muon whole matrices. Use "
+          "optimizer=at-end.");
+    }
+    if (profile.update.finds_norm()) note(" clips no gradients: their norm comes too late");
   } else if (said == StepTime::kPostValidated && options->pp == 1) {
     note(" has no effect without a pipeline");
     return absl::OkStatus();

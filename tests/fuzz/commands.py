@@ -73,7 +73,7 @@ _STORED = {
         "grad-dtype", "main-grad-dtype", "reduce-dtype", "param-dtype", "gather-dtype",
         "state-dtype", "attention-dtype", "master",
     )
-}  # fmt: skip
+} | {"--optimizer-type": ("adam", "sgd", "lion", "lamb", "muon", "at-end", "x")}  # fmt: skip
 _JOB = {"--batch": _COUNT, "--records": ("kernels.db",), "--library": ("torch", "torch:2.5", "x")}
 _PLAN = {"-s": _PLANS, "--from": _FRAMEWORKS}
 _OUT = ("out.txt", "out.csv", "out.json.gz", "out.html", "nowhere/out.txt", "/dev/full", ".", "")

@@ -38,6 +38,7 @@ TOLD = (
 TYPES = {
     "grad_dtype": ("fp32", "bf16"), "param_dtype": ("fp32", "bf16"),
     "state_dtype": ("fp32", "bf16"), "reduce_dtype": ("fp32", "bf16"),
+    "optimizer_type": ("sgd", "sgd-momentum", "adagrad", "lion", "lamb", "muon"),
     "cuda_graphs": (True,), "fidelity": ("chunks",),
     "what_if": ("nic=2x", "straggler:0=0.5", "op:attn=free", "kernel:gemm=2x"),
 }  # fmt: skip

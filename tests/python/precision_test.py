@@ -43,6 +43,77 @@ def test_eight_bit_gathers_are_half_as_long() -> None:
     assert asked.breakdown()["exposed_dp"] < base.breakdown()["exposed_dp"]
 
 
+def test_optimizers_keep_read_and_write_what_they_do() -> None:
+    base = predict()
+    kept = {"sgd": 4, "sgd-momentum": 8, "adagrad": 8, "rmsprop": 8, "lion": 8, "lamb": 12}
+    for name, each in kept.items():
+        asked = predict(optimizer_type=name)
+        assert asked.chosen["optimizer_type"] == name and asked.chosen["optimizer"] == "at-end"
+        assert asked.memory[0].optimizer * 12 == base.memory[0].optimizer * each
+        assert asked.memory[0].gradients == base.memory[0].gradients
+        longer = asked.breakdown()["optimizer"] - base.breakdown()["optimizer"]
+        assert longer > 0 if name == "lamb" else longer < 0
+    assert predict(optimizer_type="adamw").iteration_time == base.iteration_time
+    assert base.chosen["optimizer_type"] == "adam" and "state_dtype" not in (
+        predict(optimizer_type="sgd").chosen
+    )
+
+
+def test_muon_multiplies_the_matrices_of_layers() -> None:
+    base, muon = predict(), predict(optimizer_type="muon")
+    # All but embedding and head keep one number fewer.
+    matrices = 32 * (2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 14336 * 4096)
+    assert base.memory[0].optimizer - muon.memory[0].optimizer == matrices // 8 * 4
+
+    def step(plan: str) -> float:
+        forecast = pc.predict(MODEL, MACHINE, plan, batch=8, optimizer_type="muon")
+        return forecast.breakdown()["optimizer"]
+
+    whole, dealt = step("zero=0,mb=1,recompute=full"), step(PLAN)
+    flops = sum(
+        count * 5 * (4 * r * r * c + 2 * r**3)
+        for count, r, c in ((2, 4096, 4096), (2, 1024, 4096), (3, 4096, 14336))
+    )
+    assert 32 * flops / 989e12 < whole < 3 * 32 * flops / 989e12
+    assert whole / 8 < dealt < whole / 6
+    # Parts of matrices cost less than an eighth of the whole.
+    assert step("tp=8,mb=1,recompute=full") < whole / 8
+
+
+def test_muon_runs_on_the_device_and_on_whole_matrices() -> None:
+    with pytest.raises(InputError, match="multiplies matrices"):
+        pc.predict(MODEL, MACHINE, PLAN + ",offload=optimizer", batch=8, optimizer_type="muon")
+    with pytest.raises(InputError, match="whole matrices"):
+        pc.predict(
+            MODEL, MACHINE, "mb=1,optimizer=in-backward,overlap=grad", batch=8,
+            optimizer_type="muon",
+        )  # fmt: skip
+    tree = pc.Strategy.from_yaml(
+        "plan: zero=1,mb=1\nnodes:\n  layers: {home: {state: shard(dp)+host}}\n"
+    )
+    with pytest.raises(InputError, match="which takes the device"):
+        pc.predict(MODEL, MACHINE, tree, batch=8, optimizer_type="muon")
+
+
+def test_lamb_exchanges_norms_of_shards_only() -> None:
+    def exchanges(plan: str) -> int:
+        forecast = pc.predict(MODEL, MACHINE, plan, batch=8, optimizer_type="lamb", timeline=True)
+        return sum("lamb norms" in span.name and "all_reduce" in span.name
+                   for span in forecast.timeline())  # fmt: skip
+
+    assert exchanges("zero=0,mb=1,recompute=full") == 0
+    assert exchanges(PLAN) > 0
+
+
+def test_the_optimizer_is_no_word_of_when() -> None:
+    with pytest.raises(InputError, match=r"in the strategy: `optimizer=in-backward`"):
+        predict(optimizer_type="in-backward")
+    with pytest.raises(InputError, match=r"sgd keeps nothing of a weight"):
+        predict(optimizer_type="sgd", state_dtype="bf16")
+    with pytest.raises(InputError, match=r"--optimizer-type sgd"):
+        pc.predict(MODEL, MACHINE, PLAN + ",optimizer=sgd", batch=8)
+
+
 def test_attention_in_eight_bits_has_kernels_of_its_own() -> None:
     def forecast(**types: object) -> pc.Forecast:
         machine = pc.Machine.open("gb200-nvl72:1")

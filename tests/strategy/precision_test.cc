@@ -57,6 +57,23 @@ TEST(PrecisionTest, ErrorsListWhatItMayBe) {
   EXPECT_THAT(ParsePrecision({{"grad_type", "bf16"}}), StatusIs(code, HasSubstr("`grad_dtype`")));
 }
 
+TEST(PrecisionTest, TheOptimizerIsNamedWithItsState) {
+  const auto code = absl::StatusCode::kInvalidArgument;
+  ASSERT_OK_AND_ASSIGN(const Precision lamb, ParsePrecision({{"optimizer_type", "lamb"}}));
+  EXPECT_EQ(lamb.optimizer, OptimizerType::kLamb);
+  EXPECT_FALSE(lamb.empty());
+  ASSERT_OK_AND_ASSIGN(const Precision adamw, ParsePrecision({{"optimizer_type", "adamw"}}));
+  EXPECT_EQ(adamw.optimizer, OptimizerType::kAdam);
+  EXPECT_THAT(ParsePrecision({{"optimizer_type", "sgd_momentum"}}),
+              StatusIs(code, HasSubstr("Did you mean `sgd-momentum`?")));
+  EXPECT_THAT(ParsePrecision({{"optimizer_type", "in-backward"}}),
+              StatusIs(code, HasSubstr("in the strategy: `optimizer=in-backward`")));
+  EXPECT_THAT(ParsePrecision({{"optimizer_type", "lion"}, {"state_dtype", "fp8+fp16"}}),
+              StatusIs(code, HasSubstr("lion keeps one number of each weight")));
+  EXPECT_THAT(ParsePrecision({{"optimizer_type", "sgd"}, {"state_dtype", "bf16"}}),
+              StatusIs(code, HasSubstr("sgd keeps nothing of a weight")));
+}
+
 // The asked wins over what a profile says for bf16 models.
 TEST(PrecisionTest, AForecastsTypesGoBeforeTheProfiles) {
   ASSERT_OK_AND_ASSIGN(SoftwareProfile profile, FindSoftwareProfile("megatron-core"));

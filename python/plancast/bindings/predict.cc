@@ -363,6 +363,13 @@ void BindPredict(py::module_& m) {
       },
       py::arg("m"), py::arg("n"), py::arg("k"), py::arg("ranks"), py::arg("memory"),
       py::arg("most_idle"), py::arg("block"));
+  m.def("optimizer_moments", [] {
+    std::map<std::string, int> moments;
+    for (const OptimizerType type : kOptimizerTypeNames.Values()) {
+      moments[std::string(kOptimizerTypeNames[type])] = Moments(type, /*matrix=*/true);
+    }
+    return moments;
+  });
   m.def("profile_names", [] { return SoftwareProfileNames(); });
   // Why the framework of a profile cannot run a plan, or nothing: FrameworkLimits.
   m.def(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _TYPES = frozenset(
     ("grad_dtype", "main_grad_dtype", "reduce_dtype", "param_dtype", "gather_dtype",
-     "state_dtype", "attention_dtype", "master")
+     "state_dtype", "attention_dtype", "master", "optimizer_type")
 )  # fmt: skip
 
 

@@ -123,7 +123,7 @@ def add_cuda_graphs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_types(parser: argparse.ArgumentParser) -> None:
-    """--grad-dtype, --reduce-dtype, --param-dtype, --gather-dtype, --state-dtype, --master."""
+    """--grad-dtype and the other types, --master, --optimizer-type."""
     group = parser.add_argument_group(
         "types of what is stored and sent",
         "in place of the profile's: fp32, bf16, fp16, fp8, fp8-row, fp8-block, mxfp8, nvfp4, "
@@ -135,11 +135,18 @@ def add_types(parser: argparse.ArgumentParser) -> None:
         ("reduce-dtype", "gradients on the wire"),
         ("param-dtype", "parameters at rest"),
         ("gather-dtype", "parameters on the wire"),
-        ("state-dtype", "Adam's moments; FIRST+SECOND for two types"),
+        ("state-dtype", "the optimizer's moments; FIRST+SECOND for two types"),
         ("attention-dtype", "fused attention: fp8 or mxfp8; otherwise 16 bits"),
         ("master", "the optimizer's own copy of the parameters: on, off or a type"),
     ):
         group.add_argument(f"--{option}", metavar="TYPE", help=what)
+    group.add_argument(
+        "--optimizer-type",
+        "--optimizer",
+        metavar="NAME",
+        help="what updates weights, with its state: adam, sgd, sgd-momentum, adagrad, rmsprop, "
+        "lion, lamb, muon (default: the profile's, adam)",
+    )
 
 
 def types_of(options: argparse.Namespace) -> Types:
@@ -150,6 +157,7 @@ def types_of(options: argparse.Namespace) -> Types:
         "reduce_dtype": options.reduce_dtype,
         "param_dtype": options.param_dtype,
         "gather_dtype": options.gather_dtype,
+        "optimizer_type": options.optimizer_type,
         "state_dtype": options.state_dtype,
         "attention_dtype": options.attention_dtype,
         "master": options.master,

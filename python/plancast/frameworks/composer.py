@@ -8,6 +8,7 @@ from plancast.errors import InputError
 from plancast.frameworks import table
 from plancast.frameworks.contents import Contents
 from plancast.frameworks.known import Known, accumulation, data_parallel, preset
+from plancast.frameworks.optimizers import read_optimizer, take_optimizer
 from plancast.frameworks.plan import Plan, short_form
 
 NAME = "composer"
@@ -18,6 +19,11 @@ _NOT_OPENED = tuple(
     for section in ("fsdp_config", "parallelism_config.fsdp")
     for key in ("mixed_precision", "device_mesh")
 )
+
+# llmfoundry/optim.
+_OPTIMIZERS = {"decoupled_adamw": "adam", "adamw": "adam", "adam": "adam",
+               "decoupled_lionw": "lion", "decoupled_lionw_8b": "lion", "clip_lion": "lion",
+               "adalr_lion": "lion"}  # fmt: skip
 
 
 def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
@@ -36,6 +42,10 @@ def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
     if "attention" in facts:
         keys["attn"] = "unfused" if facts["attention"] == "torch" else "flash"
     dtype, types = _types(facts, what)
+    if (optimizer := read_optimizer(facts, _OPTIMIZERS)) != "adam":
+        types["optimizer_type"] = optimizer
+    if facts["optimizer"] == "decoupled_lionw_8b":
+        types["state_dtype"] = "int8"
     return Contents(
         framework=NAME,
         strategy=short_form(keys),
@@ -187,6 +197,7 @@ def write(plan: Plan, known: Known) -> str:
     precisions = {"bf16": "amp_bf16", "fp16": "amp_fp16", "fp8": "amp_fp8", "fp32": "fp32"}
     if dtype not in precisions:
         plan.refuse(f"dtype {dtype}", "it has fp32, fp16, bf16 and fp8.", "bf16")
+    optimizer = take_optimizer(plan, types, {"lion": "decoupled_lionw"})
     reduce = types.pop("reduce_dtype", None)
     low = "bf16" if dtype == "fp8" else dtype
     if reduce is None:
@@ -199,6 +210,7 @@ def write(plan: Plan, known: Known) -> str:
         "seq": known.seq,
         "precision": precisions[dtype],
         "mixed_precision": "PURE" if reduce == low else "DEFAULT",
+        "optimizer": optimizer,
     }
     attention = plan.take("attn")
     if attention is not None:

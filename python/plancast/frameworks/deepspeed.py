@@ -9,10 +9,16 @@ from plancast.errors import InputError
 from plancast.frameworks import table
 from plancast.frameworks.contents import Contents
 from plancast.frameworks.known import Known, accumulation, data_parallel
+from plancast.frameworks.optimizers import read_optimizer, take_optimizer
 from plancast.frameworks.plan import Plan, default_sync, short_form, size_of
 
 NAME = "deepspeed"
 _BYTES = {"fp16": 2, "bf16": 2, "fp32": 4}
+# runtime/engine.py: its own optimizers, and those of torch.optim.
+_OPTIMIZERS = {"adam": "adam", "adamw": "adam", "lamb": "lamb", "lion": "lion", "sgd": "sgd",
+               "adagrad": "adagrad", "rmsprop": "rmsprop", "muon": "muon"}  # fmt: skip
+_CALLED = {"lamb": "Lamb", "lion": "Lion", "sgd": "SGD", "sgd-momentum": "SGD",
+           "adagrad": "Adagrad", "rmsprop": "RMSprop", "muon": "Muon"}  # fmt: skip
 
 
 def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
@@ -200,8 +206,9 @@ def _types(facts: table.Facts) -> tuple[str | None, dict[str, str]]:
         types["reduce_dtype"] = "int4"
     if facts["optimizer"] and "8bit" in facts["optimizer"].lower():
         types["state_dtype"] = "int8"
-    elif facts["optimizer"] and facts["optimizer"].lower() not in ("adam", "adamw"):
-        facts.cannot_say(f"{facts.key('optimizer')} = `{facts['optimizer'][:40]}`: not Adam.")
+    elif facts["optimizer"]:
+        found = read_optimizer(facts, _OPTIMIZERS, momentum=facts["momentum"] > 0)
+        types |= {} if found == "adam" else {"optimizer_type": found}
     return dtype, types
 
 
@@ -326,6 +333,10 @@ def _write_types(plan: Plan, dtype: str, types: dict[str, str]) -> dict[str, Any
         if grad not in _BYTES:
             plan.refuse(f"grad_dtype {grad}", "it has fp32, fp16 and bf16.", "bf16")
         said["grad_dtype"] = grad
+    momentum = 0.9 if types.get("optimizer_type") == "sgd-momentum" else None
+    optimizer = take_optimizer(plan, types, _CALLED)
+    if optimizer is not None:
+        said |= {"optimizer": optimizer, "momentum": momentum}
     master, state = types.pop("master", "on"), types.pop("state_dtype", "fp32")
     if master == dtype and dtype in ("fp16", "bf16"):
         said[f"{dtype}_master"] = True

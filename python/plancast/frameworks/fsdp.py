@@ -9,6 +9,7 @@ from plancast.errors import InputError
 from plancast.frameworks import table
 from plancast.frameworks.contents import Contents
 from plancast.frameworks.known import Known, data_parallel, preset
+from plancast.frameworks.optimizers import read_optimizer, take_optimizer
 from plancast.frameworks.plan import Plan, short_form, size_of
 
 NAME = "fsdp"
@@ -24,19 +25,28 @@ _SAID_IN_COMMAND = (
 _MIB = 1 << 20
 _FULL_ATTENTION = ("eager",)
 _WHOLE = ("fsdp",)
+# transformers/training_args.py, OptimizerNames; its SGD has no momentum.
+_OPTIMIZERS = {
+    "adamw_hf": "adam", "adamw_apex_fused": "adam", "sgd": "sgd", "adagrad": "adagrad",
+    "rmsprop": "rmsprop", "rmsprop_bnb": "rmsprop", "lion_32bit": "lion", "lion_8bit": "lion",
+    "rmsprop_bnb_8bit": "rmsprop",
+}  # fmt: skip
+_CALLED = {"sgd": "sgd", "adagrad": "adagrad", "rmsprop": "rmsprop", "lion": "lion_32bit"}
 
 
-def command_of(text: str) -> dict[str, int]:
-    """What a comment with the launch command says of batches.
+def command_of(text: str) -> dict[str, int | str]:
+    """What a comment with the launch command says of batches and the optimizer.
 
     >>> command_of("# accelerate launch t.py --gradient_accumulation_steps 4")
     {'gradient_accumulation_steps': 4}
     """
-    said = {}
+    said: dict[str, int | str] = {}
     for command in _COMMAND.findall(text):
         for option in _SAID_IN_COMMAND:
             if match := re.search(rf"--{option}[ =](\d{{1,9}})\b", command):
                 said[option] = int(match[1])
+        if match := re.search(r"--optim[ =](\w{1,40})\b", command):
+            said["optim"] = match[1]
     return said
 
 
@@ -201,8 +211,9 @@ def _types(facts: table.Facts) -> tuple[str | None, dict[str, str]]:
     dtype, types = _mixed(facts)
     if "8bit" in facts["optimizer"]:
         types["state_dtype"] = "int8"
-    elif not facts["optimizer"].startswith("adamw"):
-        facts.cannot_say(f"{facts.key('optimizer')} = `{facts['optimizer'][:40]}`: not Adam.")
+    if not facts["optimizer"].startswith("adamw"):
+        found = read_optimizer(facts, _OPTIMIZERS)
+        types |= {} if found == "adam" else {"optimizer_type": found}
     return dtype, types
 
 
@@ -230,8 +241,9 @@ def write(plan: Plan, known: Known) -> str:
         sp="its tensor parallelism is not sequence-parallel.",
     )
     said, command = _write_mesh(plan, known)
-    said |= _write_sharding(plan, said) | _write_types(plan, known)
-    command += _write_bucket(plan, said)
+    types, optimizer = _write_types(plan, known)
+    said |= _write_sharding(plan, said) | types
+    command += _write_bucket(plan, said) + optimizer
     _check_rest(plan, said)
     recompute = plan.take("recompute")
     if recompute not in (None, "full"):
@@ -307,18 +319,19 @@ def _write_sharding(plan: Plan, said: dict[str, Any]) -> dict[str, Any]:
     return {**found, "offload": bool(offload)}
 
 
-def _write_types(plan: Plan, known: Known) -> dict[str, Any]:
+def _write_types(plan: Plan, known: Known) -> tuple[dict[str, Any], str]:
     dtype, types = known.dtype or "bf16", dict(known.types)
     words = {"bf16": "bf16", "fp16": "fp16", "fp32": "no", "fp8": "fp8"}
     if dtype not in words:
         plan.refuse(f"dtype {dtype}", "it has fp32, fp16, bf16 and fp8.", "bf16")
+    optimizer = take_optimizer(plan, types, _CALLED)
     reduce = types.pop("reduce_dtype", None)
     own = "bf16" if dtype == "fp8" else dtype
     if reduce not in (None, own):
         plan.refuse(f"reduce_dtype {reduce}", f"it reduces in {own}.", own)
     for option, value in types.items():
         plan.refuse(f"{option} {value}", "it has no setting for that.", "its default")
-    return {"mixed_precision": words[dtype]}
+    return {"mixed_precision": words[dtype]}, "" if optimizer is None else f" --optim {optimizer}"
 
 
 def _write_bucket(plan: Plan, said: dict[str, Any]) -> str:

@@ -126,7 +126,9 @@ def _check_delayed(facts: table.Facts, pairs: bool, what: str) -> None:
 def _sharding(
     facts: table.Facts, keys: dict[str, object], dtype: str | None, types: dict[str, str], what: str
 ) -> dict[str, object]:
-    found: dict[str, object] = {"zero": 1 if facts["sharded_optimizer"] else 0}
+    # Muon is sharded matrix by matrix, under a name of its own.
+    sharded = facts["sharded_optimizer"] or facts["optimizer"] == "dist_muon"
+    found: dict[str, object] = {"zero": 1 if sharded else 0}
     if facts["megatron_fsdp"]:
         found["zero"] = _ZERO.index(facts["sharding"])
     elif "sharding" in facts and facts["sharding"] != "no_shard":
@@ -297,8 +299,12 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
 def _write_sharding(plan: Plan, said: dict[str, Any]) -> dict[str, Any]:
     zero, ranks, chunks = plan.number("zero", 0), said.pop("_ranks"), said.pop("_chunks")
     found: dict[str, Any] = {}
-    if zero == 1:
+    if zero == 1 and said.get("optimizer") == "muon":
+        found["optimizer"] = "dist_muon"
+    elif zero == 1:
         found["sharded_optimizer"] = True
+    elif zero > 1 and said.get("optimizer") == "muon":
+        plan.refuse(f"optimizer_type muon with zero={zero}", "it shards no matrices.", "zero=1")
     reshard = plan.take("reshard")
     if reshard not in (None, "on", "off"):
         plan.refuse(f"reshard={reshard}", "it reshards to the whole group.", "reshard=on")

@@ -7,7 +7,10 @@ from typing import Any
 from plancast.errors import InputError
 from plancast.frameworks import table
 from plancast.frameworks.known import Known
+from plancast.frameworks.optimizers import read_optimizer, take_optimizer
 from plancast.frameworks.plan import Plan
+
+_OPTIMIZERS = {"adam": "adam", "sgd": "sgd", "muon": "muon", "dist_muon": "muon"}
 
 
 def read_types(facts: table.Facts, what: str) -> tuple[str | None, dict[str, str]]:
@@ -23,6 +26,8 @@ def read_types(facts: table.Facts, what: str) -> tuple[str | None, dict[str, str
     states = [facts[name] or "fp32" for name in ("exp_avg", "exp_avg_sq")]
     if states != ["fp32", "fp32"]:
         types["state_dtype"] = "+".join(dict.fromkeys(states))
+    if (optimizer := read_optimizer(facts, _OPTIMIZERS, facts["momentum"] > 0)) != "adam":
+        types["optimizer_type"] = optimizer
     if facts["main_grads"] == "bf16":
         types["main_grad_dtype"] = "bf16"
     if facts["main_params"] == "fp16":
@@ -70,6 +75,11 @@ def write_types(plan: Plan, known: Known) -> dict[str, Any]:
     elif grads != {own}:
         words = " and ".join(sorted(grads))
         plan.refuse(f"gradients in {words}", f"with {dtype} they cannot be.", own)
+    called = {"sgd": "sgd", "sgd-momentum": "sgd", "muon": "muon"}
+    optimizer = take_optimizer(plan, types, called)
+    if optimizer is not None:
+        said["optimizer"] = optimizer
+        said["momentum"] = 0.0 if known.types["optimizer_type"] == "sgd" else None
     state, gather = types.pop("state_dtype", "fp32"), types.pop("gather_dtype", None)
     moments = (state.split("+") * 2)[:2]
     if set(moments) - {"fp32", "fp16", "bf16", "fp8"}:

@@ -8,6 +8,7 @@ from plancast.errors import InputError
 from plancast.frameworks import table, torchtitan_pipeline
 from plancast.frameworks.contents import Contents
 from plancast.frameworks.known import Known, accumulation, data_parallel, layers_of, preset
+from plancast.frameworks.optimizers import take_optimizer
 from plancast.frameworks.plan import Plan, short_form
 from plancast.frameworks.toml_text import to_toml
 
@@ -358,6 +359,7 @@ def _write_types(plan: Plan, known: Known) -> dict[str, Any]:
     if reduce not in ("fp32", "bf16"):
         plan.refuse(f"reduce_dtype {reduce}", "it reduces in fp32 or bf16.", "bf16")
     said["reduce_dtype"] = {"fp32": "float32", "bf16": "bfloat16"}[reduce]
+    take_optimizer(plan, types, {})
     gather = types.pop("gather_dtype", None)
     if gather == "fp8" and dtype == "fp8":
         said["fp8_gather"] = True

@@ -21,7 +21,22 @@ _FAMILIES = {
     "optimizer": "optimizer",
 }
 _OPS = (
-    ("optimizer", ("adam", "sgd", "lamb", "grad_norm", "grad_clip", "zero_grad")),
+    (
+        "optimizer",
+        (
+            "adam",
+            "sgd",
+            "adagrad",
+            "rmsprop",
+            "lion",
+            "lamb",
+            "muon",
+            "newton_schulz",
+            "grad_norm",
+            "grad_clip",
+            "zero_grad",
+        ),
+    ),
     ("norm", ("_norm", "batch_norm", "normalisation")),
     ("loss", ("cross_entropy", "nll")),
     ("copy", ("copy", "cast", "repeat_kv", "transpose", "merge_heads", "concat", "slice")),

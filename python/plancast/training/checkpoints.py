@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from plancast import arguments
+from plancast import _core, arguments
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
@@ -163,7 +163,8 @@ def state_bytes(parameters: int, forecast: Forecast) -> float:
     chosen = forecast.chosen
     stored = chosen.get("param_dtype", "bf16")
     first, _, second = chosen.get("state_dtype", "fp32").partition("+")
-    each = _of(stored) + _of(first) + _of(second or first)
+    moments = _core.optimizer_moments()[chosen.get("optimizer_type", "adam")]
+    each = _of(stored) + sum([_of(first), _of(second or first)][:moments])
     master = chosen.get("master", "0")
     if master not in ("0", "off"):
         each += _of(master) if master in _BYTES else 4.0

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 
-#include "compiler/sharding/optimizer_step.h"
+#include "compiler/sharding/optimizer/optimizer_step.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
 
@@ -105,6 +106,24 @@ TEST(StateTest, EightBitMoments) {
   EXPECT_EQ(OptimizerBytes(profile, DType::kFp32, 1 << 20), 2 * ((1 << 20) + 4 * (1 << 12)));
   EXPECT_EQ(OptimizerBytes(profile, DType::kFp32, 257), 2 * (257 + 2 * 4));
   EXPECT_EQ(OptimizerBytes(profile, DType::kBf16, 256), 256 * 4 + 2 * (256 + 4));
+}
+
+TEST(StateTest, WhatOptimizersKeepOfEachParameter) {
+  const std::map<OptimizerType, double> kept = {
+      {OptimizerType::kAdam, 8},        {OptimizerType::kLamb, 8},    {OptimizerType::kSgd, 0},
+      {OptimizerType::kAdagrad, 4},     {OptimizerType::kRmsprop, 4}, {OptimizerType::kLion, 4},
+      {OptimizerType::kSgdMomentum, 4}, {OptimizerType::kMuon, 8}};
+  for (const OptimizerType type : kOptimizerTypeNames.Values()) {
+    SoftwareProfile profile = PlainProfile();
+    profile.update.type = type;
+    EXPECT_EQ(OptimizerBytes(profile, DType::kFp32, 1000), 1000 * kept.at(type));
+    EXPECT_EQ(OptimizerBytes(profile, DType::kBf16, 1000), 1000 * (4 + kept.at(type)));
+    profile.types.state_dtype = DType::kBf16;
+    EXPECT_EQ(OptimizerBytes(profile, DType::kFp32, 1000), 1000 * kept.at(type) / 2);
+  }
+  SoftwareProfile profile = PlainProfile();
+  profile.update.type = OptimizerType::kMuon;
+  EXPECT_EQ(OptimizerBytes(profile, DType::kFp32, 1000, /*matrices=*/600), 600 * 4 + 400 * 8);
 }
 
 // Only matrices of quantised products are kept, and gathered, in 8 bits.

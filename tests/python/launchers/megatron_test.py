@@ -106,7 +106,7 @@ def test_a_script_that_starts_fewer_gpus_leaves_dp_open():
 
 def test_what_matters_and_cannot_be_said_is_listed():
     launch = read(
-        "--quick-geglu --moe-token-dispatcher-type flex --optimizer muon --no-such-thing 1 "
+        "--quick-geglu --moe-token-dispatcher-type flex --optimizer soap --no-such-thing 1 "
         "--num-experts 8 --expert-model-parallel-size 2"
     )
     assert len(launch.unsupported) == 3

@@ -32,6 +32,20 @@ def test_attention_runs_in_the_type_of_eight_bit_products():
     assert read("--bf16 --fp8-dot-product-attention").types == {}
 
 
+def test_optimizers():
+    assert read("--bf16 --optimizer sgd").types == {"optimizer_type": "sgd-momentum"}
+    assert read("--bf16 --optimizer sgd --sgd-momentum 0").types == {"optimizer_type": "sgd"}
+    assert read("--bf16 --optimizer adam --micro-batch-size 1").types == {}
+    muon = read("--bf16 --optimizer dist_muon --micro-batch-size 1")
+    assert muon.types == {"optimizer_type": "muon"} and "zero=1" in muon.strategy.short_form
+    for zero, name in ((0, "muon"), (1, "dist_muon")):
+        plan = pc.Strategy.parse("dp=8,mb=1" if zero == 0 else "dp=8,zero=1,mb=1")
+        text = plan.launch_config("megatron", optimizer_type="muon")
+        assert f"--optimizer {name}" in text and "--use-distributed-optimizer" not in text
+        assert read(text).strategy == plan
+    assert "none of adam, sgd" in read("--bf16 --optimizer soap").unsupported[0]
+
+
 @pytest.mark.parametrize(
     ("dtype", "types", "words"),
     [
@@ -41,6 +55,7 @@ def test_attention_runs_in_the_type_of_eight_bit_products():
         ("bf16", {"state_dtype": "int8"}, "Nearest: fp8"),
         ("bf16", {"attention_dtype": "fp8"}, "in the type of 8-bit products"),
         ("bf16", {"master": "off"}, "keeps one"),
+        ("bf16", {"optimizer_type": "lion"}, "it has adam, sgd"),
         ("bf16", {"param_dtype": "fp32"}, "no setting"),
     ],
 )

@@ -70,6 +70,13 @@ def test_parsed_documents_read_as_their_text_does(framework, seed, tmp_path):
         ("megatron-core", {"dtype": "fp16", "state_dtype": "bf16", "cuda_graphs": True}),
         ("megatron-core", {"dtype": "nvfp4", "seq": 8192, "state_dtype": "fp8+fp16"}),
         ("megatron-core", {"dtype": "fp8-block", "gather_dtype": "fp8"}),
+        ("megatron-core", {"dtype": "bf16", "optimizer_type": "sgd-momentum"}),
+        ("megatron-core", {"dtype": "bf16", "optimizer_type": "sgd"}),
+        ("deepspeed", {"dtype": "bf16", "optimizer_type": "muon"}),
+        ("deepspeed", {"dtype": "fp16", "optimizer_type": "lamb"}),
+        ("deepspeed", {"dtype": "bf16", "optimizer_type": "sgd-momentum"}),
+        ("fsdp", {"dtype": "bf16", "optimizer_type": "lion"}),
+        ("composer", {"dtype": "bf16", "optimizer_type": "lion"}),
         ("megatron-core", {"dtype": "mxfp8", "attention_dtype": "mxfp8"}),
         ("megatron-core", {"dtype": "fp8", "attention_dtype": "fp8"}),
         ("megatron-core", {"main_grad_dtype": "bf16", "grad_dtype": "bf16", "dtype": "bf16"}),
@@ -85,7 +92,7 @@ def test_types_come_back(framework, run):
     )
     assert launch.dtype == run["dtype"]
     for option, value in run.items():
-        if option.endswith("_dtype") or option == "master":
+        if option.endswith("_dtype") or option in ("master", "optimizer_type"):
             assert launch.types[option] == value
         elif option != "dtype":
             assert getattr(launch, option) == value

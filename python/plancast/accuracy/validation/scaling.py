@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plancast.accuracy.validation.rows import Row
-from plancast.accuracy.validation.software import kept_in, moments_in
+from plancast.accuracy.validation.software import kept_in, moments_in, optimizer_in
 from plancast.precision import Types
 
 # Parts of words of frameworks: torchao's float8_rowwise, Transformer Engine's blockwise and
@@ -22,10 +22,10 @@ def dtype_of(row: Row) -> str:
 
 
 def types_of(row: Row) -> Types:
-    """What is stored or sent in fewer bits.
+    """What is stored or sent in fewer bits, and the optimizer.
 
-    FSDP's gathers (torchao, enable_fsdp_float8_all_gather), and parameters and moments as the
-    software's recipes keep them.
+    FSDP's gathers (torchao, enable_fsdp_float8_all_gather), and parameters, moments and optimizer
+    as in the software's recipes.
     """
     if "all-gather" in (row.assumption("fp8") or ""):
         return {"gather_dtype": "fp8"}
@@ -36,4 +36,7 @@ def types_of(row: Row) -> Types:
     moments = moments_in(row.software, row.model)
     if moments is not None:
         types["state_dtype"] = moments
+    optimizer = optimizer_in(row.software, row.model)
+    if optimizer is not None:
+        types["optimizer_type"] = optimizer
     return types

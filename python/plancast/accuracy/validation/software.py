@@ -143,6 +143,16 @@ def moments_in(software: str, model: str) -> str | None:
     return next((said for models, said in types.items() if re.match(models, model)), None)
 
 
+def optimizer_in(software: str, model: str) -> str | None:
+    """What updates a model's weights in this software's scripts; None: Adam.
+
+    >>> optimizer_in("DeepLearningExamples PyTorch", "resnet50")
+    'sgd-momentum'
+    """
+    names: dict[str, str] = (_entry(software) or {}).get("optimizers", {})
+    return next((said for models, said in names.items() if re.match(models, model)), None)
+
+
 def prefetch_of(software: str) -> int | None:
     """Units that this software gathers ahead with zero=3; None: as the forecast chooses.
 

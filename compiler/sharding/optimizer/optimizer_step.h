@@ -1,10 +1,11 @@
-#ifndef PLANCAST_COMPILER_SHARDING_OPTIMIZER_STEP_H_
-#define PLANCAST_COMPILER_SHARDING_OPTIMIZER_STEP_H_
+#ifndef PLANCAST_COMPILER_SHARDING_OPTIMIZER_OPTIMIZER_STEP_H_
+#define PLANCAST_COMPILER_SHARDING_OPTIMIZER_OPTIMIZER_STEP_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "compiler/lower/lower_block.h"
+#include "compiler/sharding/optimizer/newton_schulz.h"
 #include "graph/dtype.h"
 #include "graph/execution/execution_graph.h"
 #include "strategy/software_profile.h"
@@ -21,6 +22,8 @@ struct GradientNorm {
   bool chained = false;
   // Or it is nobody's business: nothing is clipped or looked at.
   bool none = false;
+  // Norms of single tensors (LAMB's) are summed over these: ranks that have parts of them.
+  std::vector<int> of_tensors;
 };
 
 // The end of the iteration on one device: gradient norm, overflow
@@ -33,8 +36,10 @@ struct ShardedUpdate {
     bool rests_as_master = false;  // there is no copy in the model's type to be written
     // The processors of the host clip and update, in fp32, behind what the device updates.
     bool on_host = false;
+    KeptMatrices matrices = {};  // of Muon
   };
   std::vector<Share> shares;               // of all elements; empty: one, on the device
+  int64_t tensors = 0;                     // that these are of
   bool elsewhere = false;                  // or other devices update all of them
   int64_t copied_back = 0;                 // bytes of parameters, after the update on the host
   int64_t freed_gradients = 0;             // bytes of gradients that are given up at the end
@@ -54,4 +59,4 @@ BlockTemplate ZeroGradients(const SoftwareProfile& profile, int64_t elements);
 
 }  // namespace plancast
 
-#endif  // PLANCAST_COMPILER_SHARDING_OPTIMIZER_STEP_H_
+#endif  // PLANCAST_COMPILER_SHARDING_OPTIMIZER_OPTIMIZER_STEP_H_
