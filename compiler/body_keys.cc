@@ -12,7 +12,7 @@ std::string BodyText(const Body& body) {
   std::string text;
   for (const TensorInfo& t : body.tensors) {
     absl::StrAppend(&text, "|", t.name, static_cast<int>(t.kind), static_cast<int>(t.dtype), ":",
-                    absl::StrJoin(t.dims, ","), t.frozen ? "frozen" : "",
+                    absl::StrJoin(t.dims, ","), t.frozen ? "frozen" : "", t.sparse ? "sparse" : "",
                     t.at_rest == AtRest::kNf4 ? " nf4" : "");
   }
   for (const OpNode& op : body.ops) {

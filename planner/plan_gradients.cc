@@ -30,7 +30,8 @@ std::map<std::string, std::map<std::string, int64_t>> ParametersByOp(const Model
     for (const OpNode& op : body.ops) {
       for (const int input : op.inputs) {
         const TensorInfo& tensor = body.tensors[input];
-        if (tensor.kind != TensorInfo::Kind::kParameter || tensor.frozen || counted[input]) {
+        if (tensor.kind != TensorInfo::Kind::kParameter || tensor.frozen || tensor.sparse ||
+            counted[input]) {
           continue;
         }
         counted[input] = true;

@@ -207,6 +207,10 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
     const int tensor = static_cast<int>(t);
     if (body.tensors[t].kind == TensorInfo::Kind::kParameter && !left_out(tensor)) {
       const TensorFacts facts = FactsOf(graph, body, {tensor, -1, false, false});
+      if (body.tensors[t].sparse && !body.tensors[t].frozen) {
+        state.sparse_parameters += local(tensor, plan.parameter_layouts[t]);
+        continue;
+      }
       const std::vector<int64_t> shape = plan.parameter_layouts[t].LocalShape(mesh, facts.shape);
       BodyState::Parameter parameter;
       const int dims = row_dims[t];
@@ -232,7 +236,8 @@ BodyState SummariseState(const ModelGraph& graph, const DeviceMesh& mesh, const 
   const std::vector<int> all_data = DataAxes(mesh), experts_data = mesh.AxesOf("edp");
   std::set<int> counted;
   for (const BodyPlan::ParameterGrad& grad : plan.parameter_grads) {
-    if (left_out(grad.tensor) || !counted.insert(grad.tensor).second) continue;
+    if (left_out(grad.tensor) || body.tensors[grad.tensor].sparse) continue;
+    if (!counted.insert(grad.tensor).second) continue;
     std::vector<int> data, others;
     for (int a = 0; a < mesh.num_axes(); ++a) {
       if (!grad.layout.placements[a].is_partial() || mesh.size(a) == 1) continue;
@@ -284,6 +289,7 @@ std::string BodyState::DebugString(const DeviceMesh& mesh) const {
   std::string out =
       absl::StrCat("parameters ", parameters,
                    frozen.elements > 0 ? absl::StrCat(" and ", frozen.elements, " frozen") : "",
+                   sparse_parameters > 0 ? absl::StrCat(" and ", sparse_parameters, " sparse") : "",
                    ", gradients reduced over data ", reduced_over_data);
   const auto over = [&](const std::vector<int>& axes) {
     return absl::StrJoin(axes, "*",

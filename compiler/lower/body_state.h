@@ -78,6 +78,8 @@ struct BodyState {
   // are trained, which are `parameters`.
   ElementsByCopies own;
   FrozenParameters frozen;
+  // Of tables with sparse gradients, which none of the above has: whole on each device.
+  int64_t sparse_parameters = 0;
   // Each parameter: its rows (as the matrix or vector that frameworks have) and elements,
   // and the axes that it has copies on if they are not the data-parallel ones.
   struct Parameter {

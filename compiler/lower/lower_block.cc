@@ -23,6 +23,7 @@
 #include "compiler/lower/port_memory.h"
 #include "compiler/lower/quantized.h"
 #include "compiler/lower/rebuilt_weights.h"
+#include "compiler/lower/sparse_update.h"
 
 namespace plancast {
 namespace {
@@ -281,7 +282,7 @@ class PhaseLowering {
                         ? rule.outputs()[i]
                         : step.op.side_outputs[i - rule.outputs().size()].tensor;
       const bool priced = sums_ == SumFusion::kFp32 && AccumulatesInKernel(step, value);
-      part.writes[t] = !buffers_.in_registers[value] && !priced;
+      part.writes[t] = !buffers_.in_registers[value] && !priced && !IsSparse(value);
       const int root = buffers_.root[value], whole = plan_.values[value].part_of;
       const bool renames = whole < 0 ? root != value : root != buffers_.root[whole];
       if (!renames) made_in_group_[root] = group;
@@ -298,6 +299,9 @@ class PhaseLowering {
   bool IsParameterGrad(int value) const {
     const TensorRef& ref = plan_.values[value].ref;
     return ref.grad && context_.body().tensors[ref.tensor].kind == TensorInfo::Kind::kParameter;
+  }
+  bool IsSparse(int value) const {
+    return IsParameterGrad(value) && context_.body().tensors[plan_.values[value].ref.tensor].sparse;
   }
   // The product that makes a weight gradient adds it to the sum itself. Of sums in fp32
   // its cost model counts the traffic.
@@ -358,24 +362,34 @@ class PhaseLowering {
                                   : steps_[begin].op.rule->name();
     deps.push_back(rebuilt_.Before(&steps_[begin], &steps_[begin] + (end - begin), deps));
     const int before = builder_.size();
-    int ready = AddKernels(parts, extra, label, steps_[begin], deps, BlockBuilder::kNone);
+    const int launched = AddKernels(parts, extra, label, steps_[begin], deps, BlockBuilder::kNone);
     if (steps_[begin].loop >= 0) {
       NoteLoop(steps_[begin], before).kernels =
           PieceKernels(context_, plan_, steps_[begin], parts[0], extra, label);
     }
+    // A step that moves nothing passes its newest input on.
+    const int ready =
+        builder_.size() > before ? launched : *std::max_element(deps.begin(), deps.end());
     double accumulated = 0;
     for (size_t s = begin; s < end; ++s) {
       for (int value : steps_[s].outputs) {
-        SetReady(value, builder_.size() > before ? ready : LatestOf(deps));
+        SetReady(value, ready);
+        if (IsSparse(value)) {
+          LowerSparseUpdate(context_, plan_, steps_[s], value, ReadyAt(value), &builder_);
+          continue;
+        }
         NoteGradient(steps_[s], value);
         if (IsParameterGrad(value) && !AccumulatesInKernel(steps_[s], value)) {
           accumulated += LocalBytes(value) / context_.Bytes(DType::kCompute);
         }
       }
     }
-    for (size_t s = begin; s < end; ++s) fused_.Note(steps_[s], deps, ready);
+    for (size_t s = begin; s < end; ++s) fused_.Note(steps_[s], deps, launched);
     rebuilt_.GiveUp(builder_.size() - 1);
-    if (accumulated > 0) AddGradientAccumulation(steps_[begin], accumulated, ready);
+    if (accumulated == 0) return;
+    builder_.AddKernel(GradientAccumulation(context_, accumulated), Purpose::kBackward,
+                       absl::StrCat(context_.body().ops[steps_[begin].op.op].name, ".accumulate"),
+                       {ready});
   }
 
   void NoteGradient(const PlanStep& step, int value) {
@@ -385,21 +399,6 @@ class PhaseLowering {
     builder_.AddGradient(ready_[value],
                          static_cast<int64_t>(v.layout.LocalElements(*context_.mesh, facts.shape)),
                          v.ref.tensor, step.further);
-  }
-
-  // A step that moves nothing passes its newest input on.
-  static int LatestOf(const std::vector<int>& deps) {
-    int latest = BlockBuilder::kNone;
-    for (int dep : deps) latest = std::max(latest, dep);
-    return latest;
-  }
-
-  // main_grad += grad, as a kernel of its own.
-  void AddGradientAccumulation(const PlanStep& step, double elements, int ready) {
-    const double sum = elements * ElementBytes(context_.profile->types.grad_dtype);
-    const double reads = elements * context_.Bytes(DType::kCompute) + sum;
-    builder_.AddKernel(MemoryKernel(context_, "grad_accumulate", reads, sum), Purpose::kBackward,
-                       absl::StrCat(context_.body().ops[step.op.op].name, ".accumulate"), {ready});
   }
 
   void NoteLives(size_t begin, size_t end, int first) {

@@ -234,8 +234,8 @@ class HomePlanMaker {
         RETURN_IF_ERROR(CheckAgree(PathOf(segment, body.ops[o]), said[o], own));
         RETURN_IF_ERROR(CheckHomeRank({mesh_, options_, place_}, PathOf(segment, body.ops[o]),
                                       said[o], own.homes, body.tensors[t], layouts[t]));
-        NoteReach(segment, body.ops[o], own, body.tensors[t].frozen, layouts[t],
-                  HasCopies(*bodies_[bound_body], body, t));
+        NoteReach(segment, body.ops[o], own, body.tensors[t].frozen || body.tensors[t].sparse,
+                  layouts[t], HasCopies(*bodies_[bound_body], body, t));
         if (reader[t] < 0) reader[t] = static_cast<int>(o);
         const OpWord first = WordOn(said[reader[t]], options_);
         if (SameHomes(first, own)) continue;
@@ -258,7 +258,7 @@ class HomePlanMaker {
       part->tensors[t] = true;
       // One rank shards nothing over dp, whatever nodes say.
       const bool shards = homes.over.has_value() || options_.dp * options_.cp > 1;
-      if ((homes.zero >= 2 && shards) || body.tensors[t].frozen) continue;
+      if ((homes.zero >= 2 && shards) || body.tensors[t].frozen || body.tensors[t].sparse) continue;
       result.whole_gradients[t] = result.any_whole = true;
     }
     if (result.parts.empty()) result.parts.emplace_back();  // nothing has a home
@@ -395,7 +395,9 @@ class HomePlanMaker {
   // Gradients are given up behind the update, or behind weights that come after it: a rank that
   // updates nothing, and gets its weights in the next iteration, knows no such time.
   absl::Status CheckFreed(const HomePlan& plan) const {
-    if (profile_.update.type == OptimizerType::kMuon) RETURN_IF_ERROR(CheckMatrices(plan));
+    if (profile_.update.type == OptimizerType::kMuon) {
+      RETURN_IF_ERROR(CheckMatrices(plan));
+    }
     const bool sums_norm = profile_.update.finds_norm() || options_.pp > 1;
     const bool in_next = options_.overlap.count(Overlap::kParam) > 0;
     bool elsewhere = false, here = false;

@@ -203,6 +203,13 @@ void FillStaticBytes(const ProgramInputs& inputs, const StageContents& contents,
     }
     (group.homes.weights_on_host ? host : total.parameters) += fixed;
   }
+  int64_t sparse = 0;
+  contents.ForEachRun([&](const StageRun& run) {
+    sparse += contents.BodyOf(run).state.sparse_parameters * run.count;
+  });
+  total.parameters +=
+      ParameterBytes(profile.ParamType(inputs.dtype), inputs.dtype, sparse, /*products=*/0);
+  total.optimizer += OptimizerBytes(profile, inputs.dtype, sparse);
   program->host_bytes = static_cast<int64_t>(host);
   auto set = [program](MemoryKind kind, double value) {
     program->static_bytes[static_cast<int>(kind)] = static_cast<int64_t>(value);

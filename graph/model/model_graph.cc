@@ -26,7 +26,7 @@ bool Contains(const std::vector<int>& list, int value) {
 
 bool SameTensor(const TensorInfo& a, const TensorInfo& b) {
   return a.name == b.name && a.kind == b.kind && a.dtype == b.dtype && a.dims == b.dims &&
-         a.frozen == b.frozen && a.at_rest == b.at_rest;
+         a.frozen == b.frozen && a.sparse == b.sparse && a.at_rest == b.at_rest;
 }
 
 bool SameOp(const OpNode& a, const OpNode& b) {
@@ -100,6 +100,30 @@ int64_t CountParameters(const ModelGraph& graph, Counts counts) {
   return count;
 }
 
+// Elements of sparse tables that one sample does not look up.
+int64_t UnreadRows(const ModelGraph& graph) {
+  int64_t count = 0;
+  for (const Segment& segment : graph.segments) {
+    const Body& body = graph.bodies[segment.body];
+    for (const OpNode& op : body.ops) {
+      int64_t looked_up = 1, table = 0, width = 0;
+      for (const int t : op.inputs) {
+        const TensorInfo& tensor = body.tensors[t];
+        if (tensor.sparse) {
+          table = graph.Elements(tensor);
+          width = graph.dims[tensor.dims.back()].size;
+        } else if (tensor.dtype == DType::kInt64) {
+          for (const int d : tensor.dims) {
+            if (!graph.dims[d].is_bound_by_plan()) looked_up *= graph.dims[d].size;
+          }
+        }
+      }
+      count += segment.repeat * std::max<int64_t>(table - looked_up * width, 0);
+    }
+  }
+  return count;
+}
+
 }  // namespace
 
 int64_t ModelGraph::ParameterCount() const {
@@ -111,7 +135,7 @@ int64_t ModelGraph::TrainedParameterCount() const {
 }
 
 int64_t ModelGraph::ActiveParameterCount() const {
-  int64_t count = ParameterCount();
+  int64_t count = ParameterCount() - UnreadRows(*this);
   const auto experts = FindDim("experts"), topk = FindDim("topk"), slots = FindDim("slots");
   if (!experts.ok() || !topk.ok() || !slots.ok()) return count;
   for (const Segment& segment : segments) {
@@ -167,6 +191,7 @@ std::string ModelGraph::DebugString() const {
                       tensor.kind == TensorInfo::Kind::kInput ? "input "
                       : tensor.at_rest == AtRest::kNf4        ? "frozen nf4 "
                       : tensor.frozen                         ? "frozen "
+                      : tensor.sparse                         ? "sparse param "
                                                               : "param ",
                       print_tensor(tensor), "\n");
     }

@@ -38,6 +38,9 @@ struct TensorInfo {
   DType dtype = DType::kCompute;
   std::vector<int> dims;  // indices into ModelGraph::dims
   bool frozen = false;    // a parameter that is not trained: no gradient, no state
+  // A table whose gradient is that of the rows that were looked up (PyTorch's `sparse=True`): they
+  // are exchanged and updated as soon as they are known, the rest is never touched.
+  bool sparse = false;
   AtRest at_rest = AtRest::kAsUsed;
 };
 

@@ -89,6 +89,28 @@ class BodyVerifier {
     return absl::OkStatus();
   }
 
+  // A gradient has few rows where an op looks rows up, and one op knows which.
+  absl::Status CheckLookups(const OpNode& op) {
+    for (const int input : op.inputs) {
+      if (!InRange(input, body_.tensors.size()) || !body_.tensors[input].sparse) continue;
+      const TensorInfo& table = body_.tensors[input];
+      const auto& inputs = op.rule->inputs();
+      const bool looks_up = std::any_of(inputs.begin(), inputs.end(), [&](int t) {
+        return op.rule->tensors()[t].dtype == DType::kInt64;
+      });
+      if (table.kind != TensorInfo::Kind::kParameter || table.dims.size() < 2 || !looks_up) {
+        return Error(absl::StrCat("`", table.name, "` is `sparse`, and `", op.rule->name(),
+                                  "` looks up no rows of it. Use it in an embedding, or leave ",
+                                  "`sparse` out."));
+      }
+      if (!tables_.insert(input).second) {
+        return Error(absl::StrCat("`", table.name, "` is `sparse` and is read twice. Leave ",
+                                  "`sparse` out."));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status CheckOp(const OpNode& op) {
     if (op.rule == nullptr) return Error("it has no rule.");
     if (op.name.empty() || !op_names_.insert(op.name).second) {
@@ -107,6 +129,7 @@ class BodyVerifier {
     for (int d : op.factor_dims) {
       if (!InRange(d, graph_.dims.size())) return Error("a factor names a dim that is not there.");
     }
+    RETURN_IF_ERROR(CheckLookups(op));
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       RETURN_IF_ERROR(CheckArgument(op, op.rule->inputs()[i], op.inputs[i]));
       if (written_[op.inputs[i]]) continue;
@@ -177,6 +200,7 @@ class BodyVerifier {
   const Body& body_;
   std::vector<bool> written_;
   absl::flat_hash_set<std::string> op_names_;
+  absl::flat_hash_set<int> tables_;  // sparse ones that some op reads
 };
 
 // The tensors that leave `from` must fit those that enter `to`.
@@ -223,7 +247,12 @@ absl::Status CheckTie(const ModelGraph& graph, const TiedParameter& tie) {
                                 graph.segments[ends[i].first].path, "`, which has ",
                                 graph.segments[ends[i].first].repeat, "."));
     }
-    elements[i] = graph.Elements(body.tensors[ends[i].second]);
+    const TensorInfo& tensor = body.tensors[ends[i].second];
+    if (tensor.sparse) {
+      return Error(absl::StrCat("`", tensor.name, "` is `sparse` and tied: its other user has ",
+                                "gradients of all rows. Leave `sparse` out."));
+    }
+    elements[i] = graph.Elements(tensor);
   }
   if (elements[0] == elements[1]) return absl::OkStatus();
   return Error(absl::StrCat("tied parameters have ", elements[0], " and ", elements[1],

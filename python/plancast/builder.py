@@ -137,9 +137,16 @@ class ModuleBuilder:
         self._in_ports.append(tensor._index)
         return tensor
 
-    def parameter(self, name: str, *dims: str, dtype: str = "") -> Tensor:
-        """A trained parameter."""
-        return self._tensor(name, dims, "parameter", dtype)
+    def parameter(self, name: str, *dims: str, dtype: str = "", sparse: bool = False) -> Tensor:
+        """A trained parameter.
+
+        `sparse`: a table whose gradient is that of the rows that an op looks up, as with
+        `sparse=True` of PyTorch's embeddings (docs/builder.md).
+        """
+        tensor = self._tensor(name, dims, "parameter", dtype)
+        if sparse:
+            self._tensors[-1]["sparse"] = True
+        return tensor
 
     def data(self, name: str, *dims: str, dtype: str = "") -> Tensor:
         """A tensor of the training data that this module reads, such as labels."""

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 # Parameters from which one sample keeps a GPU busy, so that small micro-batches do.
 LARGE = 3e9
-# Micro-batches of smaller models, of sequences and of others; of large ones the core's default.
-_SEQUENCES, _OTHERS = "1..64", "1..512"
+# Micro-batches of smaller models, of sequences, of others, and of those that are tables for the
+# most part (recommenders); of large ones the core's default.
+_SEQUENCES, _OTHERS, _TABLES = "1..64", "1..512", "1..16384"
 # Keys that say how layers lie on stages; where none is said, unlike stages are tried, too.
 _STAGES = {"pp", "vpp", "layout"}
 # What a space may say where copies of shards over several domains are tried besides.
@@ -66,8 +67,8 @@ def spaces(space: str, where: str, model: Model, machine: Machine) -> list[Space
     """
     said = {item.partition("=")[0].strip() for item in space.split(",")}
     more = []
-    if model.parameters < LARGE and "mb" not in said:
-        more.append(f"mb={_SEQUENCES if model.seq > 0 else _OTHERS}")
+    if "mb" not in said and (micro_batches := _micro_batches(model)):
+        more.append(f"mb={micro_batches}")
     stages = [] if said & _STAGES else ["layout=even|balanced"]
     found = [Space(_joined(space, *more, *stages), where)]
     sizes = [machine.gpus_per_domain * n for n in _DOMAINS]
@@ -79,5 +80,18 @@ def spaces(space: str, where: str, model: Model, machine: Machine) -> list[Space
     return found
 
 
+def mostly_tables(model: Model) -> bool:
+    """Whether a sample looks up some rows of most of a model's parameters, as in recommenders."""
+    return model.seq == 0 and 2 * model.active_parameters < model.parameters
+
+
 def _joined(*items: str) -> str:
     return ",".join(item for item in items if item.strip())
+
+
+def _micro_batches(model: Model) -> str:
+    if mostly_tables(model):
+        return _TABLES
+    if model.parameters >= LARGE:
+        return ""
+    return _SEQUENCES if model.seq > 0 else _OTHERS

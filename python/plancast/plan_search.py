@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from plancast import _core, alternatives, default_space, several_spaces
+from plancast.default_space import mostly_tables
 from plancast.errors import InputError
 from plancast.fine_tuning import figures, fine_tuned
 from plancast.forecast import Forecast
@@ -249,6 +250,8 @@ class Search:
     def would_fit(self, nearest: dict[str, Any] | None) -> list[str]:
         """What fits instead of the nearest: other plans, other software, more hosts."""
         lines = []
+        if mostly_tables(self._model):
+            lines.append("tables cut over GPUs: `--method intra-op` does that")
         if self._space:
             others = Search(
                 self._model, self._machine, self._batch, self._framework, self._profile, "",

@@ -237,6 +237,7 @@ ModelGraph RandomGraph(const std::vector<std::string>& rules, int64_t layers,
   data.out_ports = {2};
   graph.bodies = {data, drawing.Layer(rules)};
   graph.segments = {{"data", 0, 1, false}, {"layers", 1, layers, true}};
+  graph.bodies[0].tensors[1].sparse = random() % 4 == 0;
   PLANCAST_CHECK_OK(graph.Verify());
   return graph;
 }

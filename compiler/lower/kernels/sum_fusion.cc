@@ -27,6 +27,12 @@ void ReadSum(double element_bytes, KernelSpec* kernel) {
   kernel->read_bytes += element_bytes * ResultElements(*kernel);
 }
 
+KernelSpec GradientAccumulation(const LowerContext& context, double elements) {
+  const double sum = elements * ElementBytes(context.profile->types.grad_dtype);
+  return MemoryKernel(context, "grad_accumulate", elements * context.Bytes(DType::kCompute) + sum,
+                      sum);
+}
+
 void MakeAnew(double element_bytes, KernelSpec* kernel) {
   kernel->accumulate_fp32 = false;
   kernel->read_bytes -= element_bytes * ResultElements(*kernel);

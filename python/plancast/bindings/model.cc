@@ -44,6 +44,7 @@ Body BodyOf(const ModelGraph& graph, const py::dict& module) {
     const auto dtype = fields["dtype"].cast<std::string>();
     if (!dtype.empty()) tensor.dtype = ValueOrThrow(ParseDType(dtype));
     tensor.dims = DimIndices(graph, fields["dims"]);
+    tensor.sparse = fields.contains("sparse") && fields["sparse"].cast<bool>();
     body.tensors.push_back(std::move(tensor));
   }
   for (const py::handle& item : module["ops"]) {

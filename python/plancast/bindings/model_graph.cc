@@ -34,6 +34,7 @@ py::dict ModuleOf(const ModelGraph& graph, const Segment& segment) {
     fields["name"] = tensor.name;
     fields["kind"] = KindName(tensor.kind);
     fields["dims"] = DimNames(graph, tensor.dims);
+    if (tensor.sparse) fields["sparse"] = true;
     const bool own = tensor.dtype != DType::kCompute;
     fields["dtype"] = own ? std::string(DTypeName(tensor.dtype)) : "";
     tensors.append(std::move(fields));

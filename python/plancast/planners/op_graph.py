@@ -24,12 +24,16 @@ def element_bytes(dtype: str) -> float:
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor: dims in elements, bytes of an element, `activation`, `parameter` or `input`."""
+    """A tensor: dims in elements, bytes of an element, `activation`, `parameter` or `input`.
+
+    `sparse`: a table whose gradient is that of the rows that are looked up.
+    """
 
     name: str
     sizes: tuple[int, ...]
     element: float
     kind: str
+    sparse: bool = False
 
     @property
     def size(self) -> float:
@@ -196,7 +200,7 @@ class _Maker:
     def _value(self, tensor: dict[str, Any]) -> Value:
         sizes = tuple(self._dims[dim] for dim in tensor["dims"])
         element = _BYTES.get(tensor["dtype"], self._element)
-        return Value(tensor["name"], sizes, element, tensor["kind"])
+        return Value(tensor["name"], sizes, element, tensor["kind"], tensor.get("sparse", False))
 
     def _op(
         self,

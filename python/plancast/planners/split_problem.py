@@ -20,6 +20,9 @@ from plancast.planners.relayout import REPLICATE, Layout, Step, shards, steps
 # Bytes per element of a parameter: gradient and Adam's state. Mixed precision keeps a gradient
 # of the parameter's type, a copy in fp32 and two moments (ZeRO, SC'20, section 3.1).
 _STATE = {2.0: 12.0, 4.0: 8.0}
+# Bytes of an index, and of Adam's moments of an element.
+_INDEX = 8
+_MOMENTS = 8.0
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,10 @@ class SplitProblem:
             if value.kind != "parameter" or given is None or into in shared:
                 continue
             for axis in _partial(given, self.costs.mesh):
+                if value.sparse:
+                    rows = self._rows(index, choice, value) * self.costs.mesh[axis]
+                    out.append(("gradients", Step("all_gather", axis, rows)))
+                    continue
                 size = value.size / shards(_without(given, axis), self.costs.mesh)
                 if self.rules.zero == 0:
                     out.append(("gradients", Step("all_reduce", axis, size)))
@@ -158,6 +165,15 @@ class SplitProblem:
                 for when in whens if self.rules.zero == 3 else ("weights, updated",):
                     out.append((when, Step("all_gather", axis, size)))
         return out
+
+    def _rows(self, index: int, choice: Choice, table: Value) -> float:
+        """Bytes of the rows, with their indices, that an op looks up on a device."""
+        rows = math.prod(
+            value.size / value.element / shards(read, self.costs.mesh)
+            for value, read in zip(self._values[index][0], choice.reads, strict=True)
+            if value.kind == "input"
+        )
+        return rows * (table.sizes[-1] * table.element + _INDEX)
 
     def shared_over(self, chosen: Sequence[int]) -> dict[str, set[int]]:
         """By module the axes over which parameters have copies whose gradients are summed."""
@@ -211,6 +227,9 @@ class SplitProblem:
                 continue
             own = value.size / shards(read, mesh)
             copies = math.prod(mesh[axis] for axis in _partial(given or (), mesh))
+            if value.sparse:  # whole, without a gradient of its own
+                total += own * (1 + _MOMENTS / value.element)
+                continue
             zero, state = self.rules.zero, _STATE.get(value.element, 8.0) / value.element
             total += own / (copies if zero == 3 else 1)
             total += own / (copies if zero >= 2 else 1)

@@ -28,7 +28,7 @@ _MODULES = {
     "wide_deep": "wide_deep",
 }
 # Arguments that the catalogue sets and a user may choose; the others make a model what it is.
-_CHOICES = ("auxiliary", "classes", "hot", "image", "seq", "target_seq")
+_CHOICES = ("auxiliary", "classes", "hot", "image", "seq", "sparse", "target_seq")
 
 
 @cache
@@ -50,7 +50,7 @@ def names() -> list[str]:
 
 
 def choices(name: str) -> list[str]:
-    """What may be chosen of a model: sizes of its data.
+    """What may be chosen of a model: sizes of its data, kinds of gradients.
 
     >>> choices("resnet50")
     ['classes', 'image']
@@ -59,7 +59,7 @@ def choices(name: str) -> list[str]:
 
 
 def builder(name: str, **chosen: int) -> GraphBuilder:
-    """The builder of a model of the catalogue; `chosen` are sizes of its data."""
+    """The builder of a model of the catalogue; `chosen` as in `choices`."""
     entry = dict(_catalogue()[name])
     return family(entry.pop("family"), name, **{**entry, **_checked(name, choices(name), chosen)})
 

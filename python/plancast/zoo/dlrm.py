@@ -29,6 +29,7 @@ def dlrm(
     bottom: Sequence[int],
     top: Sequence[int],
     hot: int = 1,
+    sparse: bool = True,
 ) -> GraphBuilder:
     """A DLRM with interaction by dot products.
 
@@ -40,6 +41,8 @@ def dlrm(
       bottom: widths of the layers over these.
       top: widths of the layers over the interaction; the last is 1.
       hot: rows of each table that a sample adds up.
+      sparse: gradients of tables are those of the rows that were looked up, as in the authors'
+        code (`nn.EmbeddingBag(sparse=True)`); without, of whole tables.
     """
     features = len(vocabularies) + 1
     pairs = features * (features - 1) // 2
@@ -53,7 +56,7 @@ def dlrm(
     first = builder.module("embedding")
     for number, rows in enumerate(vocabularies):
         builder.dim(f"vocab_{number}", rows)
-    first.output(*(_table(first, number) for number in range(len(vocabularies))))
+    first.output(*(_table(first, number, sparse) for number in range(len(vocabularies))))
     second = builder.module("bottom")
     looked_up = _ports(second, len(vocabularies))
     x = second.data("numbers", "batch", "dense")
@@ -72,9 +75,9 @@ def dlrm(
     return builder
 
 
-def _table(module: ModuleBuilder, number: int) -> Tensor:
+def _table(module: ModuleBuilder, number: int, sparse: bool) -> Tensor:
     ids = module.data(f"ids{number}", "batch", "hot", dtype="int64")
-    weight = module.parameter(f"table{number}.w", f"vocab_{number}", "embedding_dim")
+    weight = module.parameter(f"table{number}.w", f"vocab_{number}", "embedding_dim", sparse=sparse)
     looked_up: Tensor = module.op(f"table{number}", "embedding_bag", ids, weight)
     return looked_up
 

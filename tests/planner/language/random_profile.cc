@@ -34,6 +34,10 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
   p.data_parallel.sharded_master = dice.Maybe(2);
   p.data_parallel.root_unit = dice.Maybe(2);
   p.data_parallel.keeps_last_unit = dice.Maybe(2);
+  if (dice.Maybe(2)) {
+    const auto types = kOptimizerTypeNames.Values();
+    p.update.type = types[dice.Below(types.size())];
+  }
 }
 
 }  // namespace plancast

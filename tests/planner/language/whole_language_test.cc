@@ -52,7 +52,9 @@ double FlopsOfProducts(const ExecutionGraph& graph) {
     for (const Instance& instance : program.instances) {
       const Block& block = graph.blocks[instance.block];
       for (int32_t t = 0; t < block.size(); ++t) {
-        if (block.kind[t] != TaskKind::kKernel || block.purpose[t] == Purpose::kRecompute) continue;
+        const bool passes =
+            block.purpose[t] == Purpose::kForward || block.purpose[t] == Purpose::kBackward;
+        if (block.kind[t] != TaskKind::kKernel || !passes) continue;
         const KernelSpec& kernel = graph.kernels[block.spec[t]];
         const bool product = kernel.family == KernelFamily::kGemm ||
                              kernel.family == KernelFamily::kAttention ||

@@ -105,6 +105,7 @@ _BUILDERS = {
         bottom=[512, 512, 512, 64],
         top=[1024] * 4 + [1],
         hot=1,
+        sparse=False,
     ),
     "gpt": lambda: gpt(layers=4, seq=64, hidden=256, heads=4, vocab=1024),
     "inception_v3": lambda: catalogue.builder("inception-v3", auxiliary=False, image=224),
