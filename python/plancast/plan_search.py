@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from plancast import _core, alternatives, default_space, several_spaces
-from plancast.default_space import mostly_tables
 from plancast.errors import InputError
 from plancast.fine_tuning import figures, fine_tuned
 from plancast.forecast import Forecast
@@ -250,7 +249,7 @@ class Search:
     def would_fit(self, nearest: dict[str, Any] | None) -> list[str]:
         """What fits instead of the nearest: other plans, other software, more hosts."""
         lines = []
-        if mostly_tables(self._model):
+        if default_space.mostly_tables(self._model):
             lines.append("tables cut over GPUs: `--method intra-op` does that")
         if self._space:
             others = Search(
