@@ -52,9 +52,11 @@ int RenamedInput(const LowerContext& context, const BodyPlan& plan, const PlanSt
     for (size_t j = 0; j < rule.inputs().size(); ++j) {
       if (rule.inputs()[j] != source) continue;
       const int from = step.inputs[j], to = step.outputs[i];
-      const bool part = IsPort(plan, to) && from >= 0 &&
-                        context.LocalBytes(plan.values[to]) < context.LocalBytes(plan.values[from]);
-      return part ? -1 : from;
+      if (from < 0) return -1;
+      const double given = context.LocalBytes(plan.values[from]);
+      const double made = context.LocalBytes(plan.values[to]);
+      // Where a cut leaves elements far apart, each rank writes its own into a whole tensor.
+      return made > given || (IsPort(plan, to) && made < given) ? -1 : from;
     }
   }
   return -1;
