@@ -24,6 +24,7 @@ import stand_ins
 _MODELS = {
     "deepseek_v3": "deepseek-v3",
     "gpt_oss_120b": "gpt-oss-120b",
+    "kimi_k2": "kimi-k2",
     "llama31_405b": "llama3.1-405b",
     "llama3_70b": "llama3-70b",
     "llama3_8b": "llama3-8b",
@@ -38,9 +39,16 @@ _SEQ = {"pretrain": {"llama": 8192, "other": 4096}, "sft": {"llama": 4096, "othe
 # Models whose recipes overlap tensor parallelism unless they say otherwise, by the recipes of
 # src/megatron/bridge/recipes that they start from; DeepSeek's and Kimi's do not.
 _TP_OVERLAPS = ("llama", "gpt-oss", "qwen")
-# How DeepSeek-V3's layers are dealt to that many virtual stages, the module of multi-token
-# prediction with the last: set_deepseek_v3_pipeline_model_parallel_layout, and pp_layout of H100's.
-_LAYOUTS = {4: "16x3+14", 8: "8x7+6", 16: "4x15+2", 32: "1+2x30+1"}
+# How layers are dealt to that many virtual stages, DeepSeek-V3's module of multi-token prediction
+# with the last: set_deepseek_v3_pipeline_model_parallel_layout, _get_kimi_k2_pipeline_layout, and
+# pp_layout of H100's.
+_LAYOUTS = {
+    "deepseek-v3": {4: "16x3+14", 8: "8x7+6", 16: "4x15+2", 32: "1+2x30+1"},
+    "kimi-k2": {4: "16x3+13", 8: "8x7+5", 16: "4x15+1", 32: "1+2x30+0"},
+}
+# Trained with Muon, which gathers weights only after its step: ddp.overlap_param_gather of
+# src/megatron/bridge/recipes.
+_MUON = ("kimi-k2",)
 FIELDS = ("versions", "model", "task", "gpu", "dtype", "variant", "gpus", "batch", "seq", "plan",
           "cuda_graphs", "dispatcher", "fused", "attention")  # fmt: skip
 
@@ -166,8 +174,9 @@ def _plan(config: Any, model: str, gpus: int, dtype: str) -> str:
         parts.insert(1, "sp")
     if tp > 1 and ep > 1:
         parts.append(f"etp={said('model.expert_tensor_parallel_size') or 1}")
-    if model == "deepseek-v3" and pp * vpp in _LAYOUTS:
-        parts.append(f"layout={_LAYOUTS[pp * vpp]}")
+    layout = _LAYOUTS.get(model, {}).get(pp * vpp)
+    if layout:
+        parts.append(f"layout={layout}")
     parts.append("zero=3" if said("ddp.use_megatron_fsdp") else "zero=1")
     parts.append(f"mb={said('train.micro_batch_size')}")
     modules = said("model.recompute_modules")
@@ -177,7 +186,8 @@ def _plan(config: Any, model: str, gpus: int, dtype: str) -> str:
         parts.append("recompute=selective" + (":" + "+".join(sorted(modules)) if modules else ""))
     if said("model.cpu_offloading"):
         parts.append(f"offload=activations:{said('model.cpu_offloading_num_layers')}")
-    overlap = _overlap(config, model, dtype, tp, dp=gpus // (tp * pp * cp))
+    dp = gpus // (tp * pp * cp)
+    overlap = _overlap(config, model, dtype, tp, dp) or ("none" if dp > 1 else "")
     return ",".join([*parts, f"overlap={overlap}"] if overlap else parts)
 
 
@@ -185,7 +195,8 @@ def _overlap(config: Any, model: str, dtype: str, tp: int, dp: int) -> str:
     """By training/comm_overlap.py: gradients and parameters unless the recipe says otherwise."""
     said = config.said
     parts = [kind for kind, field in (("grad", "grad_reduce"), ("param", "param_gather"))
-             if dp > 1 and said(f"comm_overlap.overlap_{field}") is not False]  # fmt: skip
+             if dp > 1 and said(f"comm_overlap.overlap_{field}") is not False
+             and (kind == "grad" or model not in _MUON)]  # fmt: skip
     overlaps_tp = said("comm_overlap.tp_comm_overlap")
     if overlaps_tp is None:
         overlaps_tp = said("comm_overlap_config.tp_comm_overlap")

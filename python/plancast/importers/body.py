@@ -38,6 +38,8 @@ class BodyWriter:
                 "dtype": dtype,
             }
         )
+        if kind == "parameter" and value.sparse:
+            self._tensors[-1]["sparse"] = True
         return index
 
     @staticmethod

@@ -23,7 +23,8 @@ class Value:
     Kinds: `op` is computed by `node`; `parameter` is trained; `input` is real-valued
     training data; `data` is what follows from integers, constants and buffers alone
     (token ids, positions, masks): it is fed in and costs nothing, and `node` remembers
-    how it came about. `forward` points to the value that took this one's place.
+    how it came about. `forward` points to the value that took this one's place. `sparse`: a table
+    whose gradient is that of the rows that were looked up.
     """
 
     shape: tuple[int, ...]
@@ -34,6 +35,7 @@ class Value:
     batched: bool = False  # an input whose first dim is the batch
     forward: Value | None = None
     constant: Any = None  # the one number of a scalar constant
+    sparse: bool = False
 
     @property
     def elements(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from plancast.importers.atoms import expand
@@ -59,7 +60,16 @@ def lower(graph: Graph) -> Lowered:
         elif node.op in VIEWS and id(node) not in failed:
             continue
         lowered.ops.append(op or opaque_op(lowered, node))
+    _keep_sparse(lowered)
     return lowered
+
+
+def _keep_sparse(lowered: Lowered) -> None:
+    """Gradients are sparse where nothing but one look-up reads the table."""
+    readers = Counter(id(value) for op in lowered.ops for value in op.inputs if value.sparse)
+    for op in lowered.ops:
+        for value in op.inputs:
+            value.sparse = value.sparse and readers[id(value)] == 1
 
 
 def _op(binding: Binding, names: DimNames, call: Call) -> Op | None:

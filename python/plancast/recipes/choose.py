@@ -207,6 +207,7 @@ def types_of(recipe: Recipe) -> dict[str, str]:
     types = {
         "param_dtype": facts()["param_dtype"].get(recipe.dtype),
         "state_dtype": facts()["state_dtype"].get(recipe.model),
+        "optimizer_type": facts()["optimizer_type"].get(recipe.model),
         "attention_dtype": recipe.attention,
     }
     return {name: word for name, word in types.items() if word}

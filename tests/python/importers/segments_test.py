@@ -64,3 +64,15 @@ def test_tied_parameters_count_once():
     model = s.model(logits)
     assert model.parameters == 64000 + 64 * 64
     assert "tied" in str(model)
+
+
+def test_a_table_that_one_look_up_reads_keeps_its_sparse_gradient():
+    s = Sketch()
+    table = s.x.node.inputs[1]
+    table.sparse = True
+    assert "sparse param" in str(s.model(s.linear(s.x, "fc", 64)))
+    tied = Sketch()
+    table = tied.x.node.inputs[1]
+    table.sparse = True
+    logits = tied.op("linear_nd", tied.x, table, shape=(3, 16, 1000), path="head")
+    assert "sparse param" not in str(tied.model(logits))

@@ -133,6 +133,7 @@ def _group_norm(reader: Reader, op: Op) -> Value | None:
 def _embedding(reader: Reader, op: Op) -> Value:
     ids, w = op["indices"], op["weight"]
     shape = (*ids.shape, w.shape[1])
+    w.sparse = w.kind == "parameter" and bool(op["sparse"])
     return reader.graph.add("embedding_nd", [ids, w], [shape], **op.where).output
 
 
@@ -143,6 +144,7 @@ def _embedding_bag(reader: Reader, op: Op) -> Any:
     if rule is None or op["per_sample_weights"] is not None or ids.elements % bags:
         return None
     # Bags of one size, as a table; exporters hand over ids in one row and where bags begin.
+    w.sparse = w.kind == "parameter" and bool(op["sparse"])
     table_ = Value((bags, ids.elements // bags), "int64", "data", "ids", batched=True)
     y = reader.graph.add(rule, [table_, w], [op.shape], **op.where).output
     return [y, None, None, None]

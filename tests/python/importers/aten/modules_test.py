@@ -37,6 +37,16 @@ def test_bags_of_embeddings():
     assert model.dims["batch"] == 0
 
 
+def test_sparse_gradients_of_tables():
+    import torch
+
+    nn = torch.nn
+    ids = torch.zeros(2, 3, dtype=torch.long)
+    for sparse in (True, False):
+        module = nn.Sequential(nn.Embedding(100, 64, sparse=sparse), nn.Linear(64, 10))
+        assert ("sparse param" in str(imported(module, ids))) == sparse
+
+
 def test_transformer_layers_of_torch():
     import torch
 
