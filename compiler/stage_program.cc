@@ -87,7 +87,8 @@ class StageWriter {
   }
 
   // Of a writer without joins.
-  void Outline(const std::vector<ScheduleStep>& schedule, ProgramOutline* outline) {
+  void Outline(const ShortOrder& order, ProgramOutline* outline) {
+    const std::vector<ScheduleStep>& schedule = order.steps;
     outline_ = outline;
     alike_ = AlikeChunks(in_, contents_, chunks_, offload_.active());
     parts_.assign(kActs * 8 * kPasses * chunks_.size(), -1);
@@ -96,6 +97,9 @@ class StageWriter {
     const auto act = [&](Act act, size_t i) { AddTurn(act, schedule[i], last_pass.GoesBackAt(i)); };
     for (size_t begin = 0; begin < schedule.size();) {
       const size_t end = begin + BatchSize(schedule, begin);
+      const auto turns = static_cast<int32_t>(outline->turns.size());
+      if (begin <= order.turn_begin) outline->like_begin = turns;
+      if (begin <= order.turn_end) outline->like_end = turns;
       if (end == begin + 1) {
         act(Act::kAll, begin);
       } else if (schedule[begin].pairs) {
@@ -107,6 +111,7 @@ class StageWriter {
       }
       begin = end;
     }
+    if (!order.leaves_out()) outline->like_begin = outline->like_end = 0;
     AddPart(0, [&] { gradients_.Finish(); });
   }
 
@@ -489,12 +494,11 @@ void DraftStageProgram(const ProgramInputs& inputs, int64_t stage,
   StageWriter(inputs, stage, catalogue, /*assembly=*/nullptr, program).Write(schedule);
 }
 
-void OutlineStageProgram(const ProgramInputs& inputs, int64_t stage,
-                         const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
-                         ProgramOutline* outline) {
+void OutlineStageProgram(const ProgramInputs& inputs, int64_t stage, const ShortOrder& order,
+                         BlockCatalogue* catalogue, ProgramOutline* outline) {
   outline->Clear();
   StageWriter(inputs, stage, catalogue, /*assembly=*/nullptr, &outline->written, /*joins=*/false)
-      .Outline(schedule, outline);
+      .Outline(order, outline);
 }
 
 }  // namespace plancast
