@@ -11,7 +11,7 @@ using Steps = std::vector<ScheduleStep>;
 // Turns that there have to be for it to pay.
 constexpr size_t kFewestTurns = 4;
 // Those that are left before turns are left out.
-constexpr size_t kFirstTurns = 3;
+constexpr size_t kFirstTurns = 2;
 
 bool IsLike(const ScheduleStep& a, const ScheduleStep& b, int32_t later) {
   return a.micro_batch + later == b.micro_batch && a.chunk == b.chunk && a.phase == b.phase &&

@@ -103,7 +103,7 @@ void StageMemory::Outline(int64_t stage, const ShortOrder& order) {
 }
 
 void StageMemory::Outline(int64_t stage) {
-  Outline(stage, Order().steps[stage]);
+  Outline(stage, Order().Steps(stage));
   if (!LeavesAsMuch(outline_, profiles_)) {
     Outline(stage, {plan_->Schedule(inputs_.options->micro_batches).OfStage(stage)});
   }
@@ -125,7 +125,7 @@ int64_t StageMemory::BufferBytes() {
   return bytes;
 }
 
-const PlanOrder& StageMemory::Order() {
+PlanOrder& StageMemory::Order() {
   if (order_ == nullptr) order_ = &orders_.Of(*plan_);
   return *order_;
 }
@@ -142,7 +142,7 @@ int64_t StageMemory::CapacityAt(int64_t stage) const {
 }
 
 void StageMemory::Place(int64_t stage, Footprint* footprint) {
-  Outline(stage, Order().placed[stage]);
+  Outline(stage, Order().Placed(stage));
   std::vector<NamedBlock> named(blocks_.size());
   for (const Instance& instance : outline_.written.instances) {
     NamedBlock& block = named[instance.block];

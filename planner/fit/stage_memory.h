@@ -39,9 +39,9 @@ class StageMemory {
   // What a device of the stage takes, before blocks are placed.
   Footprint Of(int64_t stage);
   // Whether as much is in flight on the stage as on the one before.
-  bool InFlightAsBefore(int64_t stage) { return Order().as_before[stage]; }
+  bool InFlightAsBefore(int64_t stage) { return Order().AsBefore(stage); }
   // Whether no stage has more in flight than those before it.
-  bool InFlightShrinks() { return Order().shrinks; }
+  bool InFlightShrinks() { return Order().Shrinks(); }
   // Places its blocks.
   void Place(int64_t stage, Footprint* footprint);
   // What a device of the stage keeps in the memory of its host, at most.
@@ -61,7 +61,7 @@ class StageMemory {
     std::vector<int32_t> names;  // TensorNames, once it is placed
   };
 
-  const PlanOrder& Order();
+  PlanOrder& Order();
   int64_t CapacityAt(int64_t stage) const;
   void Outline(int64_t stage, const ShortOrder& order);
   // Of the blocks in the catalogue that are not known yet.
@@ -76,7 +76,7 @@ class StageMemory {
   const ProgramPlan* plan_ = nullptr;
   ProgramInputs inputs_;
   ShortOrders orders_;
-  const PlanOrder* order_ = nullptr;  // of this plan, once it is asked for
+  PlanOrder* order_ = nullptr;  // of this plan, once it is asked for
   BlockCatalogue catalogue_;
   ProgramOutline outline_;
   std::vector<PartProfile> parts_;
