@@ -48,6 +48,7 @@ class Drawing {
     DrawMachineAndHost();
     DrawUnits(dice_, graph_, &tree());
     if (dice_.Maybe(3)) DrawPieces(dice_, graph_, &tree());
+    if (seed_ % 8 == 3 && pp_ > 1) DrawApart();
     return std::move(out_);
   }
 
@@ -270,6 +271,25 @@ class Drawing {
       form.schedule = dice_.Of<std::string>({"dualpipe", "chimera", "chimera"});
     } else {
       form.schedule = dice_.Of<std::string>({"gpipe", "eager-1f1b", "zbh1", "zb1p", "zb2p"});
+    }
+  }
+
+  // Gradients of weights in passes of their own, beside activations that leave their device or
+  // nodes on some ranks.
+  void DrawApart() {
+    ShortForm& form = plan();
+    if (own_ && vpp_ > 1) return;
+    form.schedule = vpp_ > 1 ? dice_.Of<std::string>({"zbv", "zbvhalf"})
+                             : dice_.Of<std::string>({"zbh1", "zb2p"});
+    profile().update.fresh_gradients = false;
+    if (dice_.Maybe(2)) {
+      form.offload = {"activations"};
+    } else if (own_ || vpp_ > 1 || dice_.Maybe(2)) {
+      const Texts homes = {"host", "shard(tp)", "shard(tp)+host", "on(pp=0)"};
+      Node("layers.*").home[HomeKind::kActivations] =
+          *ParseHome(HomeKind::kActivations, dice_.Of(homes));
+    } else {
+      On(Path());
     }
   }
 

@@ -143,6 +143,19 @@ bool HasPieces(const RandomJob& random) {
                      [](const auto& node) { return !node.second.pieces.empty(); });
 }
 
+// Whether activations go to the host and come back.
+bool CopiesToHost(const ExecutionGraph& graph) {
+  return std::any_of(graph.blocks.begin(), graph.blocks.end(), [&](const Block& block) {
+    for (int32_t t = 0; t < block.size(); ++t) {
+      if (block.kind[t] == TaskKind::kComm && block.purpose[t] == Purpose::kOffload &&
+          block.stream[t] == StreamKind::kCopyOut) {
+        return true;
+      }
+    }
+    return false;
+  });
+}
+
 // Kernels of a few microseconds, so that they and transfers hide each other.
 ExecutionGraph WithTimes(ExecutionGraph graph) {
   for (size_t k = 0; k < graph.kernels.size(); ++k) {
@@ -193,6 +206,8 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     const PlanOptions& options = plan->chosen.options;
     spread_ += options.spreads_vocabulary();
     apart_sharded_ += options.splits_backward() && options.most_zero() >= 2;
+    apart_copied_ += options.splits_backward() && CopiesToHost(graph);
+    apart_on_ranks_ += options.splits_backward() && random.job.strategy.NamesRanks();
   }
 
   // Devices do at least the work of the model, and no more where the plan cuts all of it.
@@ -244,7 +259,7 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
 
   int64_t plans_ = 0, ranks_ = 0, classes_ = 0, exact_ = 0, own_meshes_ = 0, mixed_ = 0,
           on_some_ranks_ = 0, units_ = 0, overlapping_ = 0, pieces_ = 0, spread_ = 0,
-          apart_sharded_ = 0;
+          apart_sharded_ = 0, apart_copied_ = 0, apart_on_ranks_ = 0;
   std::set<std::string> rules_;  // of ops
 };
 
@@ -261,7 +276,9 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
             << " that do no work twice, " << units_ << " with units of several layers, "
             << overlapping_ << " whose iterations overlap, " << pieces_ << " with nodes in pieces, "
             << spread_ << " with the vocabulary on all stages, " << apart_sharded_
-            << " with W beside zero 2 or 3, " << rules_.size() << " ops\n";
+            << " with W beside zero 2 or 3, " << apart_copied_
+            << " with W beside activations on the host, " << apart_on_ranks_
+            << " with W beside nodes on some ranks, " << rules_.size() << " ops\n";
   EXPECT_LT(classes_, ranks_);
   EXPECT_GT(own_meshes_, kPlansPerSlice / 10);
   EXPECT_GT(mixed_, kPlansPerSlice / 10);
@@ -271,6 +288,8 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
   EXPECT_GT(pieces_, kPlansPerSlice / 10);
   EXPECT_GT(spread_, kPlansPerSlice / 100);
   EXPECT_GT(apart_sharded_, kPlansPerSlice / 200);
+  EXPECT_GT(apart_copied_, kPlansPerSlice / 100);
+  EXPECT_GT(apart_on_ranks_, 0);
   EXPECT_LT(drawn, 4 * kPlansPerSlice);
   EXPECT_GT(rules_.size(), 100);  // of 200 and more
 }
