@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "compiler/activations/append_tasks.h"
 #include "compiler/lower/kernels/lower_kernel.h"
 #include "graph/execution/kept_tensors.h"
@@ -26,7 +27,10 @@ std::vector<uint16_t> TensorsKeptBy(const Block& forward, const std::vector<Kept
   std::vector<uint16_t> numbers;
   for (const KeptCopies& tensor : kept) {
     size_t at = 0;
-    while (forward.tensors[at] != tensor.name || left[at] != tensor.bytes) ++at;
+    while (at < left.size() && (forward.tensors[at] != tensor.name || left[at] != tensor.bytes)) {
+      ++at;
+    }
+    PLANCAST_CHECK_LT(at, left.size()) << tensor.name << " is not kept";
     numbers.push_back(static_cast<uint16_t>(at));
     left[at] = 0;
   }
