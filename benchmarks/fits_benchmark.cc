@@ -49,9 +49,9 @@ void Say(benchmark::State& state, size_t plans, const Verdicts& count) {
   state.counters["plans"] = static_cast<double>(plans);
   state.counters["verdicts"] = static_cast<double>(count.given);
   state.counters["fit"] = static_cast<double>(count.fit);
-  state.counters["plans/s"] = benchmark::Counter(
-      static_cast<double>(plans) * static_cast<double>(state.iterations()),
-      benchmark::Counter::kIsRate);
+  state.counters["plans/s"] =
+      benchmark::Counter(static_cast<double>(plans) * static_cast<double>(state.iterations()),
+                         benchmark::Counter::kIsRate);
 }
 
 void BM_Fits(benchmark::State& state) {
@@ -76,16 +76,16 @@ BENCHMARK(BM_Fits)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 // Of 64, 128, 256 and 512 micro-batches, most of them.
 constexpr const char* kSchedules[] = {
-    "1f1b,vpp=1",    "gpipe,vpp=1",  "eager-1f1b,vpp=1", "interleaved,vpp=2", "breadth-first,vpp=2",
-    "zbh1,vpp=1",    "zb1p,vpp=1",   "zb2p,vpp=1",       "zbv,vpp=2",         "zbvhalf,vpp=2",
-    "zbvmin,vpp=2",  "dualpipe,vpp=1", "dualpipev,vpp=2", "hanayo,vpp=2",     "chimera,vpp=1",
-    "ongoing:6,vpp=1"};
+    "1f1b,vpp=1",          "gpipe,vpp=1",   "eager-1f1b,vpp=1", "interleaved,vpp=2",
+    "breadth-first,vpp=2", "zbh1,vpp=1",    "zb1p,vpp=1",       "zb2p,vpp=1",
+    "zbv,vpp=2",           "zbvhalf,vpp=2", "zbvmin,vpp=2",     "dualpipe,vpp=1",
+    "dualpipev,vpp=2",     "hanayo,vpp=2",  "chimera,vpp=1",    "ongoing:6,vpp=1"};
 
 void BM_FitsOfSchedule(benchmark::State& state) {
   const NamedPlan plan = JobOf(2048);
   const std::string schedule = kSchedules[state.range(0)];
-  const auto space = ParseSearchSpace("tp=4|8,pp=4|8|16,mb=1|2,zero=0|1,recompute=none|full,schedule=" +
-                                      schedule);
+  const auto space =
+      ParseSearchSpace("tp=4|8,pp=4|8|16,mb=1|2,zero=0|1,recompute=none|full,schedule=" + schedule);
   PLANCAST_CHECK_OK(space);
   const std::vector<ShortForm> plans = PlansOf(plan, *space);
   Verdicts count;

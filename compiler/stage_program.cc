@@ -35,7 +35,6 @@ class StageWriter {
               GraphAssembly* assembly, Program* program, bool joins = true)
       : in_(in),
         options_(*in.options),
-        splits_backward_(options_.splits_backward()),
         stage_(stage),
         blocking_(TransfersBlock(options_, *in.profile)),
         contents_(in, stage),
@@ -122,8 +121,7 @@ class StageWriter {
 
   // The pass of a chunk that makes gradients of weights: one of their own, or the backward one.
   Phase MakesGradients(int32_t chunk) const {
-    const bool splits = splits_backward_ || (options_.splits_output() && chunk == kOutputChunk);
-    return splits ? Phase::kWeight : Phase::kBackward;
+    return SplitsBackward(options_, chunk) ? Phase::kWeight : Phase::kBackward;
   }
 
   LastPasses Prepare(const std::vector<ScheduleStep>& schedule) {
@@ -449,7 +447,6 @@ class StageWriter {
 
   const ProgramInputs& in_;
   const PlanOptions& options_;
-  const bool splits_backward_;
   const int64_t stage_;
   const bool blocking_;  // compute waits for transfers, sends included
   StageContents contents_;

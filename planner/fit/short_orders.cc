@@ -10,8 +10,8 @@ namespace {
 
 using StageSteps = std::vector<ScheduleStep>;
 
-constexpr int64_t kPhases = 3;               // F, B, W
-constexpr int64_t kMostSteps = 1 << 21;      // 32 MB, before all are forgotten
+constexpr int64_t kPhases = 3;           // F, B, W
+constexpr int64_t kMostSteps = 1 << 21;  // 32 MB, before all are forgotten
 
 // All that ProgramPlan::Schedule depends on.
 std::string KeyOf(const PlanOptions& options) {

@@ -107,7 +107,8 @@ TEST(ProgramOutline, IssuesWhatTheProgramIssues) {
       Program program;
       DraftStageProgram(programs.inputs(), stage, schedule.OfStage(stage), &catalogue, &program);
       const int32_t blocks = catalogue.size();
-      OutlineStageProgram(programs.inputs(), stage, {schedule.OfStage(stage)}, &catalogue, &outline);
+      OutlineStageProgram(programs.inputs(), stage, {schedule.OfStage(stage)}, &catalogue,
+                          &outline);
       EXPECT_EQ(catalogue.size(), blocks);
       EXPECT_EQ(IssuedBy(outline), IssuedBy(program)) << "plan " << i << ", stage " << stage;
       EXPECT_THAT(outline.written.static_bytes, testing::ElementsAreArray(program.static_bytes));

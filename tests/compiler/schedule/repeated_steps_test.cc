@@ -76,8 +76,8 @@ TEST(RepeatedSteps, WhatIsLeftOutIsWhatTheTurnThatStaysDoes) {
       for (const Schedule schedule :
            {Schedule::kZbV, Schedule::kZbVHalf, Schedule::kZbVMin, Schedule::kDualPipe,
             Schedule::kDualPipeV, Schedule::kHanayo, Schedule::kChimera}) {
-        const StagePlacement placement = RunsBothWays(schedule) ? StagePlacement::BothWays(p)
-                                                                : StagePlacement::Waves(p, 2);
+        const StagePlacement placement =
+            RunsBothWays(schedule) ? StagePlacement::BothWays(p) : StagePlacement::Waves(p, 2);
         const ScheduleTable table = TableOfRule(schedule, placement, m);
         for (const Steps& steps : table.stages) {
           ExpectTheSame(steps, 0, p, kScheduleNames[schedule], &left_out);

@@ -72,12 +72,27 @@ TEST(FitsTest, VerdictsOfRandomPlansEqualTheForecasts) {
 
 // Of each rule, with many micro-batches: those that come again and again are left out.
 TEST(FitsTest, SoDoThoseOfEverySchedule) {
-  const char* const kSchedules[] = {
-      "1f1b",     "gpipe",   "eager-1f1b",         "interleaved,vpp=3", "breadth-first,vpp=3",
-      "zbh1",     "zb1p",    "zb2p",               "zbv",               "zbvhalf",
-      "zbvmin",   "dualpipe", "dualpipev",         "hanayo",            "hanayo,vpp=6",
-      "chimera",  "ongoing:6", "ongoing:1-3-2-1",  "1f1b,vocab_parallel=vocab1",
-      "1f1b,vocab_parallel=vocab2", "1f1b,vocab_parallel=interlaced"};
+  const char* const kSchedules[] = {"1f1b",
+                                    "gpipe",
+                                    "eager-1f1b",
+                                    "interleaved,vpp=3",
+                                    "breadth-first,vpp=3",
+                                    "zbh1",
+                                    "zb1p",
+                                    "zb2p",
+                                    "zbv",
+                                    "zbvhalf",
+                                    "zbvmin",
+                                    "dualpipe",
+                                    "dualpipev",
+                                    "hanayo",
+                                    "hanayo,vpp=6",
+                                    "chimera",
+                                    "ongoing:6",
+                                    "ongoing:1-3-2-1",
+                                    "1f1b,vocab_parallel=vocab1",
+                                    "1f1b,vocab_parallel=vocab2",
+                                    "1f1b,vocab_parallel=interlaced"};
   const char* const kMore[] = {"",
                                ",recompute=full",
                                ",recompute=selective",

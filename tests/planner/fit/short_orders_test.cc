@@ -32,10 +32,9 @@ class Orders {
     if (few == options_.micro_batches) return;
     PlanOrder made(plan_.Schedule(few), options_.pp);
     PlanOrder all(plan_.Schedule(options_.micro_batches), options_.pp);
-    const std::string text =
-        absl::StrCat(kScheduleNames[options_.schedule], " ",
-                     kVocabParallelNames[options_.vocab_parallel], " pp=", options_.pp,
-                     " vpp=", options_.vpp, " micro-batches ", options_.micro_batches);
+    const std::string text = absl::StrCat(
+        kScheduleNames[options_.schedule], " ", kVocabParallelNames[options_.vocab_parallel],
+        " pp=", options_.pp, " vpp=", options_.vpp, " micro-batches ", options_.micro_batches);
     EXPECT_EQ(made.Shrinks(), all.Shrinks()) << text;
     for (int64_t s = 0; s < options_.pp; ++s) {
       EXPECT_EQ(s > 0 && made.AsBefore(s), s > 0 && all.AsBefore(s)) << text << " stage " << s;

@@ -48,7 +48,7 @@ class Drawing {
     DrawMachineAndHost();
     DrawUnits(dice_, graph_, &tree());
     if (dice_.Maybe(3)) DrawPieces(dice_, graph_, &tree());
-    if (seed_ % 8 == 3 && pp_ > 1) DrawApart();
+    if (seed_ % 8 == 3 && pp_ > 1) DrawUnusualPipeline();
     return std::move(out_);
   }
 
@@ -158,11 +158,7 @@ class Drawing {
     form.optimizer.reset();
     form.offload.clear();
     form.offload_layers.reset();
-    if (form.zero.value_or(0) > 1) {
-      form.zero = 1;
-      form.reshard.reset();
-      form.prefetch.reset();
-    }
+    if (dice_.Maybe(2)) form.zero = dice_.Of<int64_t>({2, 3});
     if (form.recompute == "uniform") form.recompute = "every";
     DrawLoad();
     DrawMachineAndHost();
@@ -274,17 +270,19 @@ class Drawing {
     }
   }
 
-  // Gradients of weights in passes of their own, beside activations that leave their device or
-  // nodes on some ranks.
-  void DrawApart() {
+  // Orders with W apart, of layers that turn back or of two copies, beside activations that leave
+  // their device or nodes on some ranks.
+  void DrawUnusualPipeline() {
     ShortForm& form = plan();
     if (own_ && vpp_ > 1) return;
-    form.schedule = vpp_ > 1 ? dice_.Of<std::string>({"zbv", "zbvhalf"})
-                             : dice_.Of<std::string>({"zbh1", "zb2p"});
+    form.schedule = vpp_ > 1 ? dice_.Of<std::string>({"zbv", "zbvhalf", "hanayo", "dualpipev"})
+                    : own_ || pp_ % 2 != 0
+                        ? dice_.Of<std::string>({"zbh1", "zb2p"})
+                        : dice_.Of<std::string>({"zbh1", "zb2p", "dualpipe", "chimera"});
     profile().update.fresh_gradients = false;
-    if (dice_.Maybe(2)) {
+    if (dice_.Maybe(3)) {
       form.offload = {"activations"};
-    } else if (own_ || vpp_ > 1 || dice_.Maybe(2)) {
+    } else if (own_ || dice_.Maybe(2)) {
       const Texts homes = {"host", "shard(tp)", "shard(tp)+host", "on(pp=0)"};
       Node("layers.*").home[HomeKind::kActivations] =
           *ParseHome(HomeKind::kActivations, dice_.Of(homes));

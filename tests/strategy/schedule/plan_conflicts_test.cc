@@ -152,10 +152,19 @@ TEST(PlanConflictsTest, PlansWithoutAModeAreNotAsked) {
 
 TEST(PlanConflictsTest, SaysWhatAndWhatToDo) {
   PlanOptions options = PlanOf(PipelineMode::kSplitBackward);
-  EXPECT_EQ(std::string(CheckConflicts(options, SoftwareProfile(), {PlanTrait::kFewBits}).message()),
-            "not supported yet: activations that are kept or gathered in 8 or 4 bits with "
-            "schedule=zbh1, which makes gradients of weights in a pass of their own. Use "
-            "`--dtype bf16`, or use schedule=1f1b.");
+  EXPECT_EQ(
+      std::string(CheckConflicts(options, SoftwareProfile(), {PlanTrait::kFewBits}).message()),
+      "not supported yet: activations that are kept or gathered in 8 or 4 bits with "
+      "schedule=zbh1, which makes gradients of weights in a pass of their own. Use "
+      "`--dtype bf16`, or use schedule=1f1b.");
+}
+
+TEST(PlanConflictsTest, SaysWhyWhereThereIsAReason) {
+  PlanOptions options = PlanOf(PipelineMode::kSpreadVocabulary);
+  options.vpp = 2;
+  EXPECT_EQ(std::string(CheckConflicts(options, SoftwareProfile()).message()),
+            "not supported yet: vpp=2 with vocab_parallel=vocab2, which has an order for one chunk "
+            "of layers a stage alone. Use vpp=1, or use vocab_parallel=redis.");
 }
 
 }  // namespace
