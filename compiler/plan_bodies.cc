@@ -17,7 +17,6 @@
 #include "compiler/body/partition.h"
 #include "compiler/body/placed_plan.h"
 #include "compiler/body/relayout_pass.h"
-#include "compiler/body/split_backward.h"
 #include "compiler/body_keys.h"
 #include "compiler/data_ranks.h"
 #include "compiler/loops/comm_loops.h"
@@ -289,7 +288,6 @@ class BodyCompilation {
       if (bound_.bodies[b].pieces.empty()) JoinRooted(bound_.bodies[b], &compiled.plan);
       if (!bound_.bodies[b].pieces.empty()) whole = compiled.plan;
       if (observer_) whole_plans_[b] = compiled.plan;
-      if (context.splits_backward) MarkAwaited(&compiled.plan);
       compiled.plan = PlanAt(std::move(compiled.plan), bound_.bodies[b], request_.place);
     }
     LeaveSumsOut(segment, &context);
@@ -302,10 +300,7 @@ class BodyCompilation {
       ASSIGN_OR_RETURN(BodyInPieces cut,
                        RunInPieces(bound_.graph, bound_.mesh, bound_.bodies[b],
                                    some ? whole : compiled.plan, bound_.EndsModel(segment)));
-      if (some) {
-        if (context.splits_backward) MarkAwaited(&cut.plan);
-        cut.plan = PlanAt(std::move(cut.plan), cut.bound, request_.place);
-      }
+      if (some) cut.plan = PlanAt(std::move(cut.plan), cut.bound, request_.place);
       LowerContext of_pieces = context;
       of_pieces.graph = &cut.graph;
       of_pieces.bound = &cut.bound;

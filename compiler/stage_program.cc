@@ -110,7 +110,6 @@ class StageWriter {
       }
       begin = end;
     }
-    if (!order.leaves_out()) outline->like_begin = outline->like_end = 0;
     AddPart(0, [&] { gradients_.Finish(); });
   }
 
