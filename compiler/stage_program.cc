@@ -35,7 +35,6 @@ class StageWriter {
               GraphAssembly* assembly, Program* program, bool joins = true)
       : in_(in),
         options_(*in.options),
-        splits_backward_(options_.splits_backward()),
         stage_(stage),
         blocking_(TransfersBlock(options_, *in.profile)),
         contents_(in, stage),
@@ -87,7 +86,8 @@ class StageWriter {
   }
 
   // Of a writer without joins.
-  void Outline(const std::vector<ScheduleStep>& schedule, ProgramOutline* outline) {
+  void Outline(const ShortOrder& order, ProgramOutline* outline) {
+    const std::vector<ScheduleStep>& schedule = order.steps;
     outline_ = outline;
     alike_ = AlikeChunks(in_, contents_, chunks_, offload_.active());
     parts_.assign(kActs * 8 * kPasses * chunks_.size(), -1);
@@ -96,6 +96,9 @@ class StageWriter {
     const auto act = [&](Act act, size_t i) { AddTurn(act, schedule[i], last_pass.GoesBackAt(i)); };
     for (size_t begin = 0; begin < schedule.size();) {
       const size_t end = begin + BatchSize(schedule, begin);
+      const auto turns = static_cast<int32_t>(outline->turns.size());
+      if (begin <= order.turn_begin) outline->like_begin = turns;
+      if (begin <= order.turn_end) outline->like_end = turns;
       if (end == begin + 1) {
         act(Act::kAll, begin);
       } else if (schedule[begin].pairs) {
@@ -117,8 +120,7 @@ class StageWriter {
 
   // The pass of a chunk that makes gradients of weights: one of their own, or the backward one.
   Phase MakesGradients(int32_t chunk) const {
-    const bool splits = splits_backward_ || (options_.splits_output() && chunk == kOutputChunk);
-    return splits ? Phase::kWeight : Phase::kBackward;
+    return SplitsBackward(options_, chunk) ? Phase::kWeight : Phase::kBackward;
   }
 
   LastPasses Prepare(const std::vector<ScheduleStep>& schedule) {
@@ -444,7 +446,6 @@ class StageWriter {
 
   const ProgramInputs& in_;
   const PlanOptions& options_;
-  const bool splits_backward_;
   const int64_t stage_;
   const bool blocking_;  // compute waits for transfers, sends included
   StageContents contents_;
@@ -489,12 +490,11 @@ void DraftStageProgram(const ProgramInputs& inputs, int64_t stage,
   StageWriter(inputs, stage, catalogue, /*assembly=*/nullptr, program).Write(schedule);
 }
 
-void OutlineStageProgram(const ProgramInputs& inputs, int64_t stage,
-                         const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
-                         ProgramOutline* outline) {
+void OutlineStageProgram(const ProgramInputs& inputs, int64_t stage, const ShortOrder& order,
+                         BlockCatalogue* catalogue, ProgramOutline* outline) {
   outline->Clear();
   StageWriter(inputs, stage, catalogue, /*assembly=*/nullptr, &outline->written, /*joins=*/false)
-      .Outline(schedule, outline);
+      .Outline(order, outline);
 }
 
 }  // namespace plancast

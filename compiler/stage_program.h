@@ -8,6 +8,7 @@
 #include "compiler/program/graph_assembly.h"
 #include "compiler/program/program_inputs.h"
 #include "compiler/schedule/pipeline_schedule.h"
+#include "compiler/schedule/repeated_steps.h"
 #include "graph/execution/execution_graph.h"
 #include "graph/execution/program_outline.h"
 
@@ -25,9 +26,8 @@ void DraftStageProgram(const ProgramInputs& inputs, int64_t stage,
                        Program* program);
 // The same without what instances wait for, each part that passes share written once;
 // blocks are numbers of the catalogue.
-void OutlineStageProgram(const ProgramInputs& inputs, int64_t stage,
-                         const std::vector<ScheduleStep>& schedule, BlockCatalogue* catalogue,
-                         ProgramOutline* outline);
+void OutlineStageProgram(const ProgramInputs& inputs, int64_t stage, const ShortOrder& order,
+                         BlockCatalogue* catalogue, ProgramOutline* outline);
 
 }  // namespace plancast
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <map>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "compiler/activations/append_tasks.h"
 #include "compiler/lower/kernels/lower_kernel.h"
+#include "graph/execution/kept_tensors.h"
 
 namespace plancast {
 namespace {
@@ -20,14 +20,19 @@ int64_t PartOf(const KeptCopies& kept, const DeviceMesh& mesh) {
   return (kept.bytes + ranks - 1) / ranks;
 }
 
-// Their numbers in a block.
-std::vector<uint16_t> TensorsIn(const Block& block, const std::vector<KeptCopies>& kept) {
-  std::map<std::string, size_t> next;  // where to look for another of the name
+// Their numbers in the forward block. Others may have the name of one, such as parts of it or
+// sums that become it.
+std::vector<uint16_t> TensorsKeptBy(const Block& forward, const std::vector<KeptCopies>& kept) {
+  std::vector<int64_t> left = KeptBytes(forward);
   std::vector<uint16_t> numbers;
   for (const KeptCopies& tensor : kept) {
-    size_t& at = next[tensor.name];
-    while (block.tensors[at] != tensor.name) ++at;
-    numbers.push_back(static_cast<uint16_t>(at++));
+    size_t at = 0;
+    while (at < left.size() && (forward.tensors[at] != tensor.name || left[at] != tensor.bytes)) {
+      ++at;
+    }
+    PLANCAST_CHECK_LT(at, left.size()) << tensor.name << " is not kept";
+    numbers.push_back(static_cast<uint16_t>(at));
+    left[at] = 0;
   }
   return numbers;
 }
@@ -51,7 +56,7 @@ BlockTemplate KeepingParts(const BlockTemplate& forward, const std::vector<KeptC
   const Block& block = forward.block;
   BlockBuilder builder(block.name, block.num_in_ports);
   const int first = AppendTasks(forward, BlockBuilder::kNone, &builder);
-  const std::vector<uint16_t> tensors = TensorsIn(block, kept);
+  const std::vector<uint16_t> tensors = TensorsKeptBy(block, kept);
   for (size_t k = 0; k < kept.size(); ++k) {
     const int64_t part = PartOf(kept[k], mesh);
     const auto bytes = static_cast<double>(part);
@@ -81,10 +86,11 @@ BlockTemplate GatheringParts(const BlockTemplate& backward, const std::vector<Ke
                            absl::StrCat("gather ", whole.name), ports);
   }
   const int first = AppendTasks(backward, last, &builder);
-  const std::vector<uint16_t> tensors = TensorsIn(block, kept);
   for (size_t k = 0; k < kept.size(); ++k) {
     const auto task = static_cast<int>(k);
-    builder.AddMemory(task, /*after=*/false, MemoryKind::kActivations, tensors[k], kept[k].bytes);
+    // Where gradients of weights are made apart, those alone may read it.
+    builder.AddMemory(task, /*after=*/false, MemoryKind::kActivations,
+                      builder.AddTensor(kept[k].name), kept[k].bytes);
     builder.AddMemory(task, /*after=*/true, MemoryKind::kActivations,
                       builder.AddTensor(absl::StrCat(kept[k].name, " part")),
                       -PartOf(kept[k], mesh));

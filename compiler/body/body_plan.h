@@ -165,6 +165,9 @@ struct PlanStep {
   Relayout relayout;
   Part part = Part::kForward;
   int after = -1;  // step that must be over too (no overlap of wgrad and tp), or -1
+  // Of a backward pass whose steps do not run on all ranks: on some a gradient of an in-port
+  // depends on it (MarkAwaited), so that all that meet in it do so in B.
+  bool awaited = false;
   // Of ops in pieces (body_pieces.h): which piece, a number of its own; -1: none. `further`: pieces
   // before it made gradients of the same weights. `turns`: its gradients wait for nothing.
   int piece = -1;

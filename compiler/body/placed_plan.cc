@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/body/split_backward.h"
+
 namespace plancast {
 namespace {
 
@@ -115,6 +117,7 @@ void JoinRooted(const BoundBody& bound, BodyPlan* plan) {
 }
 
 BodyPlan PlanAt(BodyPlan plan, const BoundBody& bound, const Place& place) {
+  MarkAwaited(&plan);
   const auto held = [&](int value) { return place.Holds(plan.values[value].layout); };
   for (std::vector<PlanStep>* steps : {&plan.forward, &plan.backward}) {
     std::vector<bool> dropped(steps->size());

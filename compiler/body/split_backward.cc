@@ -22,7 +22,7 @@ std::vector<bool> NeededNow(const BodyPlan& plan) {
   std::vector<bool> now(plan.backward.size(), false);
   for (size_t s = plan.backward.size(); s-- > 0;) {
     const PlanStep& step = plan.backward[s];
-    bool makes = false;
+    bool makes = step.awaited;
     for (const int output : step.outputs) {
       ForEachWhole(plan, output, [&](int value) { makes = makes || wanted[value]; });
     }
@@ -36,6 +36,11 @@ std::vector<bool> NeededNow(const BodyPlan& plan) {
 }
 
 }  // namespace
+
+void MarkAwaited(BodyPlan* plan) {
+  const std::vector<bool> now = NeededNow(*plan);
+  for (size_t s = 0; s < now.size(); ++s) plan->backward[s].awaited = now[s];
+}
 
 BackwardHalves SplitBackward(const BodyPlan& plan, const std::vector<int>& groups) {
   BackwardHalves halves;

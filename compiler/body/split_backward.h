@@ -21,6 +21,10 @@ struct BackwardHalves {
   std::vector<int> reads;  // activations and gradients that live from B to W, each once
 };
 
+// Before steps are left out that run on other ranks (placed_plan.h): notes what W is not, so that
+// no exchange is in B on one rank and in W on another.
+void MarkAwaited(BodyPlan* plan);
+
 // W is all that no gradient of an in-port depends on, in whole groups (`groups`: of the steps of
 // plan.backward). What runs again (Part::kRecompute) does so once, in B.
 BackwardHalves SplitBackward(const BodyPlan& plan, const std::vector<int>& groups);

@@ -1,17 +1,12 @@
 #include "compiler/program/repeated_turns.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "compiler/schedule/repeated_steps.h"
 
 namespace plancast {
 namespace {
-
-// Turns that there have to be for it to pay.
-constexpr size_t kFewestTurns = 4;
-
-bool IsLike(const ScheduleStep& a, const ScheduleStep& b, int32_t later) {
-  return a.micro_batch + later == b.micro_batch && a.chunk == b.chunk && a.phase == b.phase &&
-         a.pairs == b.pairs;
-}
 
 // Whether one does for micro-batches so much later what the other does.
 bool IsLike(const Instance& a, const Instance& b, int32_t later) {
@@ -27,40 +22,19 @@ void RepeatedTurns::Begin(const std::vector<ScheduleStep>& schedule, const LastP
                           int64_t most_micro_batches) {
   size_t until = 0;
   while (until < schedule.size() && !last_passes.GoesBackAt(until)) ++until;
-  if (until == 0) return;
-  const int32_t middle = schedule[schedule.size() / 2].micro_batch;
-  const auto steps = static_cast<size_t>(
-      std::count_if(schedule.begin(), schedule.end(),
-                    [middle](const ScheduleStep& step) { return step.micro_batch == middle; }));
-  for (int32_t m = 1; m <= most_micro_batches && kFewestTurns * steps * m <= until; ++m) {
-    if (!Find(schedule, steps * m, m)) continue;
-    end_ = std::min(end_, until);
-    writer_.RecordMeetings(&meetings_);
-    return;
-  }
+  const std::optional<RepeatedSteps> repeated =
+      FindRepeatedSteps(schedule, until, most_micro_batches);
+  if (!repeated.has_value()) return;
+  next_ = repeated->begin;
+  end_ = std::min(repeated->end, until);
+  length_ = repeated->length;
+  micro_batches_ = repeated->micro_batches;
+  writer_.RecordMeetings(&meetings_);
 }
 
 void RepeatedTurns::Stop() {
   length_ = 0;
   writer_.RecordMeetings(nullptr);
-}
-
-bool RepeatedTurns::Find(const std::vector<ScheduleStep>& schedule, size_t length,
-                         int32_t micro_batches) {
-  const auto goes_on = [&](size_t i) {
-    return IsLike(schedule[i], schedule[i + length], micro_batches);
-  };
-  const size_t middle = (schedule.size() - length) / 2;
-  size_t begin = middle, end = middle;
-  while (end < middle + length / 2 && goes_on(end)) ++end;
-  if (end < middle + length / 2) return false;
-  while (begin > 0 && goes_on(begin - 1)) --begin;
-  while (end + length < schedule.size() && goes_on(end)) ++end;
-  next_ = begin;
-  end_ = end + length;
-  length_ = length;
-  micro_batches_ = micro_batches;
-  return true;
 }
 
 RepeatedTurns::Mark RepeatedTurns::Now() const {

@@ -45,7 +45,6 @@ class RepeatedTurns {
     size_t joins = 0, meetings = 0, left = 0;
   };
 
-  bool Find(const std::vector<ScheduleStep>& schedule, size_t length, int32_t micro_batches);
   void Stop();
   Mark Now() const;
   // Whether the last turn did what the one before it did.

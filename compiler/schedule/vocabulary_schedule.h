@@ -11,6 +11,11 @@ namespace plancast {
 // What the chunks of a stage are where all stages hold a part of the vocabulary.
 inline constexpr int32_t kLayersChunk = 0, kOutputChunk = 1, kInputChunk = 2;
 
+// Whether a chunk makes gradients of weights in a pass of their own.
+inline bool SplitsBackward(const PlanOptions& options, int32_t chunk) {
+  return options.splits_backward() || (options.splits_output() && chunk == kOutputChunk);
+}
+
 // The order in which `stages` stages work where the vocabulary is spread over them: one chunk of
 // layers each in the manner of 1f1b, and the output and the input layer, for which stages meet once
 // a micro-batch, all in one order (`micro_batches` visits and one more).

@@ -6,6 +6,7 @@
 
 #include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/vocabulary_schedule.h"
 #include "compiler/sharding/gradient_blocks.h"
 #include "compiler/sharding/stage_state.h"
 
@@ -68,7 +69,7 @@ class ShardedPasses::Maker {
         weights_(phase == Phase::kWeight),
         first_(first),
         last_(last),
-        reduces_((weights_ || !options_.splits_backward()) && (options_.sync_each || last)) {
+        reduces_((weights_ || !SplitsBackward(options_, chunk)) && (options_.sync_each || last)) {
     const std::vector<StageRun>& runs = contents.Runs(chunk);
     for (size_t i = 0; i < runs.size(); ++i) {
       const size_t r = backward_ ? runs.size() - 1 - i : i;

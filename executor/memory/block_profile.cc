@@ -63,6 +63,7 @@ class PooledEvents {
 
 BlockProfile ProfileOf(const Block& block, const AllocatorParams& allocator) {
   BlockProfile profile;
+  profile.host = block.host_bytes;
   PooledEvents pooled_events(block, allocator);
   int32_t events = 0;
   for (const MemoryEvent& event : block.memory) {

@@ -37,6 +37,7 @@ struct Watermark {
 struct BlockProfile {
   KindBytes net, at_high;
   Watermark live, small_pool, large_pool;
+  int64_t host = 0;            // Block::host_bytes
   int64_t largest = 0;         // allocation, bytes
   int32_t high_events = 0;     // how many of Block::memory lead to the highest point
   std::vector<int32_t> comms;  // distinct, into ExecutionGraph::comms

@@ -71,4 +71,20 @@ Peak FindPeak(const ProgramOutline& outline, absl::Span<const BlockProfile* cons
   return peak;
 }
 
+bool LeavesAsMuch(const ProgramOutline& outline, absl::Span<const BlockProfile* const> profiles) {
+  int64_t live = 0, small = 0, large = 0, host = 0;
+  for (int32_t t = outline.like_begin; t < outline.like_end; ++t) {
+    const ProgramOutline::Part& part = outline.parts[outline.turns[t].part];
+    for (int32_t i = part.begin; i < part.end; ++i) {
+      const Instance& instance = outline.written.instances[i];
+      const BlockProfile& block = *profiles[instance.block];
+      live += block.live.net * instance.layer_count;
+      small += block.small_pool.net * instance.layer_count;
+      large += block.large_pool.net * instance.layer_count;
+      host += block.host * instance.layer_count;
+    }
+  }
+  return live == 0 && small == 0 && large == 0 && host == 0;
+}
+
 }  // namespace plancast

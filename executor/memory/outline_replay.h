@@ -23,6 +23,10 @@ struct PartProfile {
 Peak FindPeak(const ProgramOutline& outline, absl::Span<const BlockProfile* const> profiles,
               std::vector<PartProfile>* parts);
 
+// Whether what would come again in a program of more micro-batches leaves as much memory of the
+// device, of each pool and of the host as it finds: then the peaks of both are the same.
+bool LeavesAsMuch(const ProgramOutline& outline, absl::Span<const BlockProfile* const> profiles);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_EXECUTOR_MEMORY_OUTLINE_REPLAY_H_

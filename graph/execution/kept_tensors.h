@@ -15,6 +15,8 @@ struct KeptTensor {
   int64_t bytes = 0;
 };
 
+// Of each tensor that a forward block names, how much is kept.
+std::vector<int64_t> KeptBytes(const Block& forward);
 // What the forward block of a layer keeps, of at least `least_bytes` each.
 std::vector<KeptTensor> KeptTensors(const Block& forward, int64_t least_bytes);
 int64_t TotalBytes(const std::vector<KeptTensor>& tensors);

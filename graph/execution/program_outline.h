@@ -25,11 +25,15 @@ struct ProgramOutline {
   Program written;  // every part runs at least once; no joins, no rendezvous
   std::vector<Part> parts;
   std::vector<Turn> turns;
+  // Turns [like_begin, like_end) would come again behind themselves in a program of more
+  // micro-batches; equal: none is left out.
+  int32_t like_begin = 0, like_end = 0;
 
   void Clear() {
     written.instances.clear();
     parts.clear();
     turns.clear();
+    like_begin = like_end = 0;
   }
 };
 

@@ -46,43 +46,6 @@ std::string SharedKey(PlanOptions options) {
   return MemoKey(options);
 }
 
-// Passes that warm up on the first stage of schedules that go forward and back in turn.
-int64_t WarmUp(const PlanOptions& options) {
-  return options.schedule == Schedule::kEager1f1b ? 2 * options.pp - 1 : options.pp - 1;
-}
-
-// As many micro-batches as there are, or so many: without stages, with one chunk forward and
-// back in turn, and with interleaved chunks as a multiple of the stages. Schedules that are not
-// here need all.
-int64_t AtMost(const PlanOptions& options, int64_t alone, int64_t one_by_one, int64_t rounds) {
-  const int64_t all = options.micro_batches, pp = options.pp;
-  if (options.spreads_vocabulary() || options.makes_pairs()) return all;
-  switch (options.schedule) {
-    case Schedule::kNone:
-      return std::min(all, alone);
-    case Schedule::k1f1b:
-    case Schedule::kEager1f1b:
-      return std::min(all, one_by_one);
-    case Schedule::kInterleaved:
-      return all % pp == 0 ? std::min(all, rounds * pp) : all;
-    default:
-      return all;
-  }
-}
-
-// Micro-batches after which the memory of a stage repeats: it has its warm-up passes in
-// flight and has run one period more (schedule.h).
-int64_t UntilPeriodic(const PlanOptions& options) {
-  return AtMost(options, 3, WarmUp(options) + 3, 3);
-}
-
-// Micro-batches with which a program begins as with all of them, as far as
-// ReplayAllocator goes: until the warm-up passes and three more have gone back, by when as
-// many again have begun.
-int64_t UntilPlaced(const PlanOptions& options) {
-  return AtMost(options, 5, 2 * WarmUp(options) + 5, 7);
-}
-
 // The program of a stage, by where it runs alone.
 Program StageOf(const DeviceMesh& mesh, int64_t stage) {
   const absl::StatusOr<int> pp = mesh.FindAxis("pp");
@@ -97,8 +60,7 @@ Program StageOf(const DeviceMesh& mesh, int64_t stage) {
 void StageMemory::Begin(const ProgramPlan& plan) {
   plan_ = &plan;
   inputs_ = plan.inputs();
-  periodic_ = nullptr;
-  placed_ = nullptr;
+  order_ = nullptr;
   if (bodies_.size() >= most_bodies_ || common_.size() >= kMostBlocks) Forget();
   bodies_.insert(plan.bodies);
   std::unique_ptr<SharedBlocks>& shared = shared_[SharedKey(*inputs_.options)];
@@ -135,9 +97,16 @@ void StageMemory::KnowNew() {
   }
 }
 
-void StageMemory::Outline(int64_t stage, const PipelineSchedule& schedule) {
-  OutlineStageProgram(inputs_, stage, schedule.OfStage(stage), &catalogue_, &outline_);
+void StageMemory::Outline(int64_t stage, const ShortOrder& order) {
+  OutlineStageProgram(inputs_, stage, order, &catalogue_, &outline_);
   KnowNew();
+}
+
+void StageMemory::Outline(int64_t stage) {
+  Outline(stage, Order().Steps(stage));
+  if (!LeavesAsMuch(outline_, profiles_)) {
+    Outline(stage, {plan_->Schedule(inputs_.options->micro_batches).OfStage(stage)});
+  }
 }
 
 int64_t StageMemory::BufferBytes() {
@@ -156,16 +125,13 @@ int64_t StageMemory::BufferBytes() {
   return bytes;
 }
 
-const PipelineSchedule& StageMemory::Periodic() {
-  if (periodic_ == nullptr) {
-    periodic_ =
-        std::make_unique<PipelineSchedule>(plan_->Schedule(UntilPeriodic(*inputs_.options)));
-  }
-  return *periodic_;
+PlanOrder& StageMemory::Order() {
+  if (order_ == nullptr) order_ = &orders_.Of(*plan_);
+  return *order_;
 }
 
 Footprint StageMemory::Of(int64_t stage) {
-  Outline(stage, Periodic());
+  Outline(stage);
   const Peak peak = FindPeak(outline_, profiles_, &parts_);
   return FootprintOf(outline_.written, peak, BufferBytes(), overhead_, CapacityAt(stage));
 }
@@ -176,10 +142,7 @@ int64_t StageMemory::CapacityAt(int64_t stage) const {
 }
 
 void StageMemory::Place(int64_t stage, Footprint* footprint) {
-  if (placed_ == nullptr) {
-    placed_ = std::make_unique<PipelineSchedule>(plan_->Schedule(UntilPlaced(*inputs_.options)));
-  }
-  Outline(stage, *placed_);
+  Outline(stage, Order().Placed(stage));
   std::vector<NamedBlock> named(blocks_.size());
   for (const Instance& instance : outline_.written.instances) {
     NamedBlock& block = named[instance.block];
@@ -194,7 +157,7 @@ void StageMemory::Place(int64_t stage, Footprint* footprint) {
 }
 
 int64_t StageMemory::HostBytes(int64_t stage) {
-  Of(stage);
+  Outline(stage);
   int64_t live = outline_.written.host_bytes, highest = live;
   ForEachIssued(outline_, [&](const Instance& instance, int32_t) {
     live += catalogue_[instance.block].block.host_bytes * instance.layer_count;

@@ -18,6 +18,7 @@
 #include "executor/memory/outline_replay.h"
 #include "graph/execution/memory_overhead.h"
 #include "graph/execution/program_outline.h"
+#include "planner/fit/short_orders.h"
 
 namespace plancast {
 
@@ -38,15 +39,15 @@ class StageMemory {
   // What a device of the stage takes, before blocks are placed.
   Footprint Of(int64_t stage);
   // Whether as much is in flight on the stage as on the one before.
-  bool InFlightAsBefore(int64_t stage) { return Periodic().Same(stage, stage - 1); }
+  bool InFlightAsBefore(int64_t stage) { return Order().AsBefore(stage); }
   // Whether no stage has more in flight than those before it.
-  bool InFlightShrinks() { return Periodic().WarmsUp(); }
+  bool InFlightShrinks() { return Order().Shrinks(); }
   // Places its blocks.
   void Place(int64_t stage, Footprint* footprint);
   // What a device of the stage keeps in the memory of its host, at most.
   int64_t HostBytes(int64_t stage);
   // Writes the outline of a stage from which `Of` tells.
-  void Outline(int64_t stage) { Outline(stage, Periodic()); }
+  void Outline(int64_t stage);
   // The last one that was written, and the blocks that it numbers.
   const ProgramOutline& outline() const { return outline_; }
   const BlockCatalogue& catalogue() const { return catalogue_; }
@@ -60,9 +61,9 @@ class StageMemory {
     std::vector<int32_t> names;  // TensorNames, once it is placed
   };
 
-  const PipelineSchedule& Periodic();
+  PlanOrder& Order();
   int64_t CapacityAt(int64_t stage) const;
-  void Outline(int64_t stage, const PipelineSchedule& schedule);
+  void Outline(int64_t stage, const ShortOrder& order);
   // Of the blocks in the catalogue that are not known yet.
   void KnowNew();
   // All that plans have in common.
@@ -74,7 +75,8 @@ class StageMemory {
   int64_t times_forgotten_ = 0;
   const ProgramPlan* plan_ = nullptr;
   ProgramInputs inputs_;
-  std::unique_ptr<PipelineSchedule> periodic_, placed_;  // of few micro-batches; placed: more
+  ShortOrders orders_;
+  PlanOrder* order_ = nullptr;  // of this plan, once it is asked for
   BlockCatalogue catalogue_;
   ProgramOutline outline_;
   std::vector<PartProfile> parts_;

@@ -19,17 +19,15 @@ struct Row {
   Trait trait;
   std::set<Mode> refused_with;
   absl::string_view what, remedy;  // `what` is empty where the plan has a word for it
+  absl::string_view why = "";      // where it is not only left for later
 };
 
 const std::vector<Row>& Table() {
   static const auto* table = new std::vector<Row>{
       // Blocks that gather parameters and reduce gradients themselves.
-      {Trait::kShardsGradients,
-       {Mode::kInBackward, Mode::kSpreadVocabulary, Mode::kPairs},
-       "",
-       "Use zero=1"},
+      {Trait::kShardsGradients, {Mode::kInBackward, Mode::kPairs}, "", "Use zero=1"},
       {Trait::kOffloadsActivations,
-       {Mode::kSplitBackward, Mode::kSpreadVocabulary, Mode::kPairs},
+       {Mode::kSpreadVocabulary, Mode::kPairs},
        "offload=activations",
        "Leave it out"},
       {Trait::kOffloadsOptimizer,
@@ -46,8 +44,16 @@ const std::vector<Row>& Table() {
        "",
        "Use `--profile megatron-core`"},
       {Trait::kOpMemory, {Mode::kSplitBackward}, "", "Use `--profile megatron-core`"},
-      {Trait::kChunks, {Mode::kSpreadVocabulary}, "", "Use vpp=1"},
-      {Trait::kOtherSchedule, {Mode::kSpreadVocabulary}, "", "Use schedule=1f1b"},
+      {Trait::kChunks,
+       {Mode::kSpreadVocabulary},
+       "",
+       "Use vpp=1",
+       "which has an order for one chunk of layers a stage alone"},
+      {Trait::kOtherSchedule,
+       {Mode::kSpreadVocabulary},
+       "",
+       "Use schedule=1f1b",
+       "which is an order of its own"},
       {Trait::kCuts, {Mode::kSpreadVocabulary}, "`stages`", "Say what stages hold by `layout`"},
       {Trait::kSyncsEach, {Mode::kSpreadVocabulary}, "sync=each", "Use sync=last"},
       {Trait::kJoinedLayers,
@@ -59,10 +65,8 @@ const std::vector<Row>& Table() {
        {Mode::kSpreadVocabulary},
        "pairs of forward and backward passes (`overlap=ep`)",
        "Leave `ep` out of `overlap`"},
-      // Ranks with other ops would put other exchanges off.
       {Trait::kRanks,
-       {Mode::kSplitBackward, Mode::kTurns, Mode::kTwoCopies, Mode::kPostValidated,
-        Mode::kInBackward, Mode::kSpreadVocabulary, Mode::kPairs},
+       {Mode::kSpreadVocabulary, Mode::kPairs},
        "nodes on some ranks (`on`)",
        "Leave them out"},
       {Trait::kStagePlaces,
@@ -75,15 +79,18 @@ const std::vector<Row>& Table() {
        "nodes with homes of their own",
        "Leave them out"},
       {Trait::kMovesActivations,
-       {Mode::kSplitBackward, Mode::kPairs},
+       {Mode::kPairs},
        "activations with a home of their own",
        "Leave that home out"},
       {Trait::kFewBits,
        {Mode::kSplitBackward},
        "activations that are kept or gathered in 8 or 4 bits",
        "Use `--dtype bf16`"},
-      // Its gradient would be reduced behind one chunk, and made again by the other.
-      {Trait::kSharedByChunks, {Mode::kTurns, Mode::kTwoCopies}, "", "Use zero=1"},
+      {Trait::kSharedByChunks,
+       {Mode::kTurns, Mode::kTwoCopies, Mode::kSpreadVocabulary},
+       "",
+       "Use zero=1",
+       "for its gradient would be reduced behind one chunk and made again by the other"},
       {Trait::kUntrained,
        {Mode::kSpreadVocabulary},
        "weights that are not trained (`train`, `lora`)",
@@ -221,9 +228,9 @@ absl::Status CheckConflicts(const PlanOptions& options, const SoftwareProfile& p
     for (const Mode mode : row.refused_with) {
       if (modes.count(mode) == 0) continue;
       const ModeText text = TextOf(mode, options);
-      return absl::UnimplementedError(
-          absl::StrCat("not supported yet: ", What(row, options, profile), " with ", text.with,
-                       ". ", row.remedy, ", or ", text.remedy, "."));
+      return absl::UnimplementedError(absl::StrCat(
+          "not supported yet: ", What(row, options, profile), " with ", text.with,
+          row.why.empty() ? "" : ", ", row.why, ". ", row.remedy, ", or ", text.remedy, "."));
     }
   }
   return absl::OkStatus();

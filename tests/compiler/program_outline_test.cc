@@ -107,7 +107,8 @@ TEST(ProgramOutline, IssuesWhatTheProgramIssues) {
       Program program;
       DraftStageProgram(programs.inputs(), stage, schedule.OfStage(stage), &catalogue, &program);
       const int32_t blocks = catalogue.size();
-      OutlineStageProgram(programs.inputs(), stage, schedule.OfStage(stage), &catalogue, &outline);
+      OutlineStageProgram(programs.inputs(), stage, {schedule.OfStage(stage)}, &catalogue,
+                          &outline);
       EXPECT_EQ(catalogue.size(), blocks);
       EXPECT_EQ(IssuedBy(outline), IssuedBy(program)) << "plan " << i << ", stage " << stage;
       EXPECT_THAT(outline.written.static_bytes, testing::ElementsAreArray(program.static_bytes));
@@ -124,7 +125,8 @@ TEST(ProgramOutline, WritesEqualPassesOnce) {
   ASSERT_OK_AND_ASSIGN(const ProgramPlan programs, PlanPrograms(request, session, nullptr));
   BlockCatalogue catalogue;
   ProgramOutline outline;
-  OutlineStageProgram(programs.inputs(), 1, programs.Schedule(64).OfStage(1), &catalogue, &outline);
+  OutlineStageProgram(programs.inputs(), 1, {programs.Schedule(64).OfStage(1)}, &catalogue,
+                      &outline);
   // What begins and ends, the first and another forward pass, the first, another and the
   // last backward pass.
   EXPECT_EQ(outline.parts.size(), 7);

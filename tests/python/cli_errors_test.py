@@ -44,7 +44,7 @@ def test_key_given_twice(predict_error):
 
 
 def test_key_that_is_not_simulated_yet(predict_error):
-    assert "not supported yet: " in predict_error("pp=2,mb=1,schedule=zbh1,offload=activations")
+    assert "not supported yet: " in predict_error("pp=2,vpp=2,mb=1,vocab_parallel=vocab1")
 
 
 def test_tp_does_not_divide_the_heads(cli, tmp_path):

@@ -86,7 +86,7 @@ def test_markdown_for_the_documentation(cli, tmp_path):
     [
         ({"layers": "", "hidden": "", "seq_len": ""}, "no dimensions"),
         ({"experts": 8}, "8 experts and no `topk`"),
-        ({"strategy": "dp=1,tp=4,pp=2,mb=1,schedule=zbv,offload=activations"}, "zbv"),
+        ({"strategy": "tp=4,pp=2,vpp=2,mb=1,vocab_parallel=vocab1"}, "vocab1"),
         ({"strategy": "dp=8,mb=1,offload=param"}, "offload"),
         ({"assumptions": "attention=mla"}, "latent attention of `small`"),
         ({"assumptions": "selective_means=odd_layers",

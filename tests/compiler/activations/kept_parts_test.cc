@@ -1,8 +1,10 @@
 // Activations shared out over ranks that have the same: what is kept, gathered and given up.
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "compiler/activations/kept_parts.h"
 #include "gmock/gmock.h"
 #include "graph/execution/kept_tensors.h"
 #include "gtest/gtest.h"
@@ -116,6 +118,22 @@ TEST(KeptPartsTest, FoldedEqualsFlatAndPipelinesLeaveNothing) {
       }
     }
   }
+}
+
+// A part of a tensor, or a sum that becomes it, has its name too; what goes is what is kept.
+TEST(KeptPartsTest, OtherTensorsOfTheNameStay) {
+  BlockBuilder builder("layer.F");
+  const int task = builder.AddKernel(KernelSpec(), Purpose::kForward, "op", {});
+  const uint16_t part = builder.AddTensor("x"), whole = builder.AddTensor("x");
+  builder.AddMemory(task, /*after=*/false, MemoryKind::kActivations, part, 48);
+  builder.AddMemory(task, /*after=*/false, MemoryKind::kActivations, whole, 96);
+  builder.AddMemory(task, /*after=*/true, MemoryKind::kActivations, part, -48);
+  const DeviceMesh mesh = *DeviceMesh::Create({{"tp", 2}});
+  const BlockTemplate keeps = KeepingParts(std::move(builder).Build(), {{"x", 96, {0}}}, mesh);
+  const std::vector<KeptTensor> kept = KeptTensors(keeps.block, 0);
+  ASSERT_EQ(kept.size(), 1);
+  EXPECT_EQ(kept[0].name, "x part");
+  EXPECT_EQ(kept[0].bytes, 48);
 }
 
 TEST(KeptPartsTest, WhereNothingIsTheSameItIsRefused) {

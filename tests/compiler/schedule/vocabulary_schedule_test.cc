@@ -298,17 +298,74 @@ TEST(SpreadVocabularyTest, TiedEmbeddingsAreOnePartOfEachStage) {
   }
 }
 
+// Bytes of a device's collectives over data-parallel ranks.
+int64_t OverData(const ExecutionGraph& graph, const Program& program, CollectiveKind kind) {
+  int64_t bytes = 0;
+  for (const Instance& instance : program.instances) {
+    const Block& block = graph.blocks[instance.block];
+    for (int32_t t = 0; t < block.size(); ++t) {
+      if (block.kind[t] != TaskKind::kComm || block.purpose[t] != Purpose::kDp) continue;
+      const CommSpec& comm = graph.comms[block.spec[t]];
+      if (comm.kind == kind) bytes += comm.bytes * instance.layer_count;
+    }
+  }
+  return bytes;
+}
+
+// Each part of the vocabulary is a unit of its stage: its gradients are reduced once, as those of
+// layers are, and with zero=3 its parameters are gathered for each pass.
+TEST(SpreadVocabularyTest, PartsAreShardedOverDataParallelRanks) {
+  constexpr int64_t kPp = 4, kMicroBatches = 6;
+  for (const VocabParallel how : kWays) {
+    std::vector<ExecutionGraph> graphs;
+    for (const int zero : {1, 2, 3}) {
+      PlanUnderTest plan = Plan(how, 8, 4096, kPp);
+      plan.Dp(2).MicroBatches(1, kMicroBatches).Zero1();
+      plan.options().zero = zero;
+      ASSERT_OK_AND_ASSIGN(graphs.emplace_back(), plan.Compile());
+      ASSERT_OK(graphs.back().Verify());
+    }
+    for (size_t g = 1; g < graphs.size(); ++g) {
+      SCOPED_TRACE(testing::Message() << kVocabParallelNames[how] << " zero=" << g + 1);
+      EXPECT_DOUBLE_EQ(ProductFlops(graphs[g]), ProductFlops(graphs[0]));
+      for (int64_t stage = 0; stage < kPp; ++stage) {
+        const Program &first = graphs[0].programs[stage], &own = graphs[g].programs[stage];
+        EXPECT_EQ(OverData(graphs[g], own, CollectiveKind::kReduceScatter),
+                  OverData(graphs[0], first, CollectiveKind::kReduceScatter));
+        for (const MemoryKind kind :
+             {MemoryKind::kParameters, MemoryKind::kGradients, MemoryKind::kActivations}) {
+          EXPECT_EQ(Left(graphs[g], own, kind), 0);
+        }
+        const int parameters = static_cast<int>(MemoryKind::kParameters);
+        EXPECT_EQ(own.static_bytes[parameters] * (g == 2 ? 2 : 1), first.static_bytes[parameters]);
+        // Forward and back, the input layer as a unit of its own, too.
+        const int64_t all = first.static_bytes[parameters];
+        const int64_t passes = kMicroBatches * 2 * all;
+        EXPECT_EQ(OverData(graphs[g], own, CollectiveKind::kAllGather), g == 2 ? passes : all);
+      }
+    }
+  }
+}
+
+TEST(SpreadVocabularyTest, TiedPartsAreNotSharded) {
+  PlanUnderTest plan = Plan(kWays[0], 8, 4096, 4, /*tied=*/true);
+  plan.Dp(2).MicroBatches(1, 4).options().zero = 2;
+  EXPECT_THAT(plan.Compile().status().message(),
+              testing::HasSubstr("zero=2 where chunks of one stage share a parameter"));
+}
+
 TEST(SpreadVocabularyTest, FoldedEqualsFlat) {
   for (uint32_t seed = 1; seed <= 120 && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Dice dice(seed);
     const int64_t pp = 2 + dice.Below(4), layers = pp * (1 + dice.Below(2));
+    const bool tied = dice.Maybe(3);
     PlanUnderTest plan = Plan(dice.Of<VocabParallel>({kWays[0], kWays[1], kWays[2]}), layers,
-                              256 * (1 + dice.Below(4)) + dice.Below(2) * 7, pp,
-                              /*tied=*/dice.Maybe(3));
+                              256 * (1 + dice.Below(4)) + dice.Below(2) * 7, pp, tied);
     plan.Tp(1 + dice.Below(2)).Dp(1 + dice.Below(2));
     if (plan.options().tp > 1 && dice.Maybe(2)) plan.Sp();
     if (plan.options().dp > 1 && dice.Maybe(2)) plan.Zero1();
+    if (plan.options().dp > 1 && !tied && dice.Maybe(2)) plan.options().zero = 2 + dice.Below(2);
     plan.MicroBatches(1 + dice.Below(2), 1 + dice.Below(12));
     plan.profile().pipeline.p2p_blocking = dice.Maybe(2);
     if (dice.Maybe(2)) plan.options().overlap.insert(Overlap::kGrad);

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "strategy/schedule/check_schedule.h"
+#include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/plan_under_test.h"
 #include "tests/compiler/schedule/compiled_makespan.h"
 #include "tests/executor/graph_builder.h"
@@ -185,22 +186,30 @@ std::map<std::string, int64_t> WorkOf(const ExecutionGraph& graph) {
   return work;
 }
 
-constexpr int kVariants = 24;
+constexpr int kVariants = 48;
 
 PlanUnderTest Transformer(int variant) {
   PlanUnderTest plan = PlanUnderTest::Of(variant % 2 == 0 ? SmallGpt() : SmallLlama());
   plan.Dp(2).Tp(2);
   if (variant % 3 == 1) plan.Sp();
   if (variant % 3 == 2) plan.Zero1();
-  if (variant >= kVariants / 2) plan.options().zero = 2 + variant % 2;
+  if (variant % 24 >= 12) plan.options().zero = 2 + variant % 2;
   const Recompute recompute[] = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
   plan.Recomputing(recompute[variant / 2 % 3]);
   if (variant % 12 >= 6) plan.profile().kernels.fusions = {"bias_gelu", "bias_dropout_add", "norm"};
   plan.profile().kernels.wgrad_overlaps_tp = variant % 4 != 3;
+  if (variant >= kVariants / 2) return plan;
+  if (variant % 3 == 0) {  // activations go out in forward passes and come back for B
+    plan.options().offload = {Offload::kActivations};
+    plan.options().offload_layers = variant % 4 == 0 ? -1 : 1;
+  } else if (variant % 3 == 1) {
+    plan.On("layers.*.mlp", variant % 2 == 0 ? "dp" : "tp", variant % 4 < 2 ? "0" : "1/2");
+  }
   return plan;
 }
 
-// Also of layers that are gathered and reduced unit by unit.
+// Also of layers that are gathered and reduced unit by unit, whose activations go to the host, or
+// that run in part on some ranks.
 TEST(SplitBackwardTest, TheHalvesDoTheWorkOfTheWhole) {
   for (int variant = 0; variant < kVariants; ++variant) {
     SCOPED_TRACE(variant);
@@ -227,7 +236,7 @@ TEST(SplitBackwardTest, WhatIsPutOffIsKeptAndGivenUp) {
       PlanUnderTest plan = Transformer(variant);
       ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph,
                            plan.Pp(4, schedule).MicroBatches(2, 6).Compile());
-      for (int32_t p = 0; p < 4; ++p) {
+      for (int32_t p = 0; p < static_cast<int32_t>(graph.programs.size()); ++p) {
         const std::vector<ReplayedEvent> events = ReplayEvents(graph, p);
         const int kind = static_cast<int>(MemoryKind::kActivations);
         int64_t most = 0;
@@ -239,7 +248,62 @@ TEST(SplitBackwardTest, WhatIsPutOffIsKeptAndGivenUp) {
         highest.push_back(most);
       }
     }
-    for (int p = 0; p < 4; ++p) EXPECT_GE(highest[4 + p], highest[p]) << "stage " << p;
+    const size_t programs = highest.size() / 2;
+    for (size_t p = 0; p < programs; ++p) {
+      EXPECT_GE(highest[programs + p], highest[p]) << "program " << p;
+    }
+  }
+}
+
+// What comes back from the host stays until W as what never left does.
+TEST(SplitBackwardTest, FromBOnOffloadedActivationsAreThereAsOthersAre) {
+  std::vector<int64_t> alive;  // when W begins, with activations on the host and without
+  std::vector<int64_t> most;
+  for (const bool offloads : {true, false}) {
+    PlanUnderTest plan = PlanUnderTest::Of(SmallGpt());
+    plan.Pp(2, Schedule::kTable).MicroBatches(1, 1);
+    plan.profile().tensors.offload_least_bytes = 0;
+    plan.options().schedule_table = "F0.0 B0.0 W0.0;F0.0 B0.0 W0.0";
+    if (offloads) plan.options().offload = {Offload::kActivations};
+    plan.options().offload_layers = 100;
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+    const Program& program = graph.programs[0];
+    int64_t live = 0, before_back = 0;
+    bool back = false, weights = false;
+    for (const Instance& instance : program.instances) {
+      back = back || instance.phase == Phase::kBackward;
+      if (instance.phase == Phase::kWeight && !weights) {
+        weights = true;
+        alive.push_back(live);
+      }
+      for (const MemoryEvent& event : graph.blocks[instance.block].memory) {
+        if (event.kind != MemoryKind::kActivations) continue;
+        live += event.delta * instance.layer_count;
+      }
+      if (!back) before_back = live;
+    }
+    EXPECT_TRUE(weights);
+    most.push_back(before_back);
+  }
+  EXPECT_EQ(alive[0], alive[1]);
+  EXPECT_LT(most[0], most[1]);
+}
+
+// All that meet in an exchange do so in B, or in W: the head on some ranks, whose input others
+// hold the gradient of. Each rank by itself runs to its end, and in the same time.
+TEST(SplitBackwardTest, ExchangesOfNodesOnSomeRanksAreInOneHalf) {
+  for (const char* node : {"head", "embedding", "layers.*.mlp", "layers.*.attn"}) {
+    for (const char* axis : {"dp", "tp"}) {
+      for (const char* ranks : {"0", "1", "0/2"}) {
+        SCOPED_TRACE(testing::Message() << node << " on " << axis << " " << ranks);
+        PlanUnderTest plan = PlanUnderTest::Of(SmallLlama());
+        plan.Dp(2).Tp(2).Sp().Pp(2, Schedule::kZb2p).MicroBatches(2, 4).On(node, axis, ranks);
+        ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, CompileWithTimes(plan));
+        EXPECT_OK(graph.Verify());
+        Dice dice(7);
+        ExpectFoldedEqualsFlat(dice, graph);
+      }
+    }
   }
 }
 

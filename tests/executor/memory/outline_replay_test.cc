@@ -56,5 +56,30 @@ TEST(OutlineReplayTest, PeaksAndPlacesAreThoseOfThePrograms) {
   }
 }
 
+TEST(OutlineReplayTest, WhatComesAgainLeavesAsMuchAsItFinds) {
+  ProgramOutline outline;
+  outline.written.instances.resize(2);
+  for (int32_t i = 0; i < 2; ++i) {
+    outline.written.instances[i].block = i;
+    outline.parts.push_back({i, i + 1, 0});
+    outline.turns.push_back({i, 0});
+  }
+  BlockProfile takes, gives;
+  takes.live.net = takes.large_pool.net = takes.host = 10;
+  gives.live.net = gives.large_pool.net = gives.host = -10;
+  const auto leaves = [&](int32_t begin, int32_t end) {
+    outline.like_begin = begin;
+    outline.like_end = end;
+    return LeavesAsMuch(outline, std::vector<const BlockProfile*>{&takes, &gives});
+  };
+  EXPECT_TRUE(leaves(0, 0));
+  EXPECT_TRUE(leaves(0, 2));
+  EXPECT_FALSE(leaves(0, 1));
+  gives.large_pool.net = -9;  // rounded otherwise
+  EXPECT_FALSE(leaves(0, 2));
+  gives.large_pool.net = -10, gives.host = 0;
+  EXPECT_FALSE(leaves(0, 2));
+}
+
 }  // namespace
 }  // namespace plancast

@@ -70,6 +70,58 @@ TEST(FitsTest, VerdictsOfRandomPlansEqualTheForecasts) {
   EXPECT_GT(compared, 200);
 }
 
+// Of each rule, with many micro-batches: those that come again and again are left out.
+TEST(FitsTest, SoDoThoseOfEverySchedule) {
+  const char* const kSchedules[] = {"1f1b",
+                                    "gpipe",
+                                    "eager-1f1b",
+                                    "interleaved,vpp=3",
+                                    "breadth-first,vpp=3",
+                                    "zbh1",
+                                    "zb1p",
+                                    "zb2p",
+                                    "zbv",
+                                    "zbvhalf",
+                                    "zbvmin",
+                                    "dualpipe",
+                                    "dualpipev",
+                                    "hanayo",
+                                    "hanayo,vpp=6",
+                                    "chimera",
+                                    "ongoing:6",
+                                    "ongoing:1-3-2-1",
+                                    "1f1b,vocab_parallel=vocab1",
+                                    "1f1b,vocab_parallel=vocab2",
+                                    "1f1b,vocab_parallel=interlaced"};
+  const char* const kMore[] = {"",
+                               ",recompute=full",
+                               ",recompute=selective",
+                               ",zero=1,overlap=grad+param",
+                               ",zero=2",
+                               ",zero=3,sync=each",
+                               ",zero=3,prefetch=2,recompute=full:2",
+                               ",offload=activations",
+                               ",offload=activations+optimizer,sync=each",
+                               ",optimizer=post-validated",
+                               ",optimizer=in-backward,overlap=grad"};
+  for (const char* profile : {"megatron-core", "torchtitan"}) {
+    Case c(SmallLlama(), profile, "dgx-a100-40g", 2);
+    c.job.global_batch = 180;
+    Session session;
+    FitCheck check(c.job, c.machine, session);
+    for (const char* schedule : kSchedules) {
+      int compared = 0;
+      for (const char* more : kMore) {
+        for (const char* mesh : {"pp=4,dp=4,mb=1", "pp=4,tp=2,mb=1", "pp=2,tp=2,dp=4,mb=1"}) {
+          const auto plan = ParseShortForm(absl::StrCat(mesh, ",schedule=", schedule, more));
+          if (plan.ok()) ExpectAsForecast(check, c, c.machine, *plan, session, &compared);
+        }
+      }
+      EXPECT_GT(compared, 5) << profile << " " << schedule;
+    }
+  }
+}
+
 // With frozen layers, adapters and a base in 4 bits.
 TEST(FitsTest, SoDoThoseOfPlansThatTrainAPart) {
   const char* const kNodes[] = {

@@ -66,10 +66,16 @@ inline std::string DrawPlan(std::mt19937& random, bool experts) {
   add(pick({"", "", "", "", ",cp=2", ",cp=2,cp_type=allgather", ",cp=2,cp_type=ulysses"}));
   if (pp > 1 && random() % 3 == 0) {
     add(pp == 4 ? ",vpp=3" : ",vpp=2");
-    add(pick({"", "", "", ",schedule=breadth-first"}));
+    add(pick({"", "", "", ",schedule=breadth-first", ",schedule=CHUNKS"}));
+  } else if (pp > 1 && random() % 3 == 0) {  // layers that do not go round
+    add(pick({",schedule=zbv", ",schedule=zbvhalf", ",schedule=zbvmin", ",schedule=dualpipe",
+              ",schedule=dualpipev", ",schedule=hanayo", ",schedule=chimera",
+              pp == 2 ? ",schedule=hanayo,vpp=6" : ",schedule=hanayo,vpp=2"}));
   } else if (pp > 1) {
     add(pick({"", "", "", ",schedule=gpipe", ",schedule=eager-1f1b", ",schedule=TABLE",
-              ",schedule=WEIGHTS", ",schedule=zb1p", ",schedule=zb2p"}));
+              ",schedule=WEIGHTS", ",schedule=zbh1", ",schedule=zb1p", ",schedule=zb2p",
+              ",schedule=ongoing:3", ",vocab_parallel=vocab1", ",vocab_parallel=vocab2",
+              ",vocab_parallel=interlaced"}));
     if (pp == 4) add(pick({"", "", ",layout=2+4+4+2", ",layout=1+4+4+3"}));
   }
   if (experts) add(pick({"", ",ep=2", ",ep=4", ",ep=2,etp=1"}));
@@ -85,14 +91,19 @@ inline std::string DrawPlan(std::mt19937& random, bool experts) {
             experts ? ",recompute=selective:moe_act" : ",recompute=selective:op"}));
   add(pick({"", "", "", ",offload=activations", ",offload=activations:3", ",offload=optimizer",
             zero == 3 ? ",offload=param+optimizer" : ",offload=optimizer+activations"}));
-  add(pick({"", ",overlap=grad", ",overlap=grad+param", ",overlap=none"}));
+  add(pick({"", ",overlap=grad", ",overlap=grad+param", ",overlap=none",
+            experts ? ",overlap=grad+param+ep" : ",overlap=param"}));
+  add(pick({"", "", "", "", ",optimizer=post-validated", ",optimizer=in-backward"}));
   add(pick({"", "", ",bucket=200MB"}));
   add(pick({"", "", ",attn=unfused"}));
   if (zero > 1) add(pick({"", ",unit=2", ",unit=3"}));
   // 64 samples on 16 devices.
   const ScheduleShape shape{pp, 64 / std::max(1, 16 / tp / pp * mb), 1};
+  ScheduleShape chunks = shape;
+  chunks.chunks = pp == 4 ? 3 : 2;
   return absl::StrReplaceAll(
       plan, {{"TABLE", PrintScheduleTable(RandomTable(shape, random))},
+             {"CHUNKS", PrintScheduleTable(RandomTable(chunks, random, /*weights=*/random() % 2))},
              {"WEIGHTS", PrintScheduleTable(RandomTable(shape, random, /*weights=*/true))}});
 }
 

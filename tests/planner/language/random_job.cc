@@ -16,6 +16,7 @@
 #include "tests/compiler/random_graph.h"
 #include "tests/compiler/random_homes.h"
 #include "tests/executor/mixed_machine.h"
+#include "tests/planner/language/random_knobs.h"
 #include "tests/planner/language/random_pieces.h"
 #include "tests/planner/language/random_profile.h"
 #include "tests/planner/language/random_stages.h"
@@ -48,6 +49,7 @@ class Drawing {
     DrawMachineAndHost();
     DrawUnits(dice_, graph_, &tree());
     if (dice_.Maybe(3)) DrawPieces(dice_, graph_, &tree());
+    if (seed_ % 8 == 3 && pp_ > 1) DrawUnusualPipeline();
     return std::move(out_);
   }
 
@@ -157,11 +159,7 @@ class Drawing {
     form.optimizer.reset();
     form.offload.clear();
     form.offload_layers.reset();
-    if (form.zero.value_or(0) > 1) {
-      form.zero = 1;
-      form.reshard.reset();
-      form.prefetch.reset();
-    }
+    if (dice_.Maybe(2)) form.zero = dice_.Of<int64_t>({2, 3});
     if (form.recompute == "uniform") form.recompute = "every";
     DrawLoad();
     DrawMachineAndHost();
@@ -222,8 +220,8 @@ class Drawing {
     if (routed_ && dice_.Maybe(2)) form.ep = dice_.Of<int64_t>({2, 3, 4, 6});
     if (routed_ && dice_.Maybe(3)) form.etp = 1;
     if (pp_ > 1 && dice_.Maybe(2)) DrawSchedule(form, micro_batches);
-    DrawSharding(form);
-    DrawRecompute(form);
+    DrawSharding(dice_, &form);
+    DrawRecompute(dice_, &form);
     if (dice_.Maybe(3)) form.overlap = dice_.Of<Texts>({{"grad"}, {"grad", "param"}, {"tp"}});
     if (dice_.Maybe(2)) form.bucket_bytes = dice_.Of<int64_t>({1, 5'000, 1 << 24});
     if (form.bucket_bytes == 5'000) profile().data_parallel.first_bucket_bytes = 1'000;
@@ -273,27 +271,25 @@ class Drawing {
     }
   }
 
-  void DrawSharding(ShortForm& form) {
-    if (dice_.Maybe(2)) form.zero = dice_.Of<int64_t>({1, 1, 2, 3, 3});
-    if (dice_.Maybe(6)) form.hsdp = dice_.Of<int64_t>({1, 2});
-    if (form.zero == 3 && dice_.Maybe(3)) form.reshard = dice_.Of<std::string>({"on", "off", "2"});
-    if (form.zero == 3 && dice_.Maybe(2)) form.prefetch = dice_.Of<int64_t>({0, 2, 5});
-    if (dice_.Maybe(3)) form.sync = dice_.Of<std::string>({"each", "last"});
-    if (dice_.Maybe(6)) form.optimizer = dice_.Of<std::string>({"post-validated", "in-backward"});
-  }
-
-  void DrawRecompute(ShortForm& form) {
-    if (dice_.Maybe(2)) return;
-    form.recompute =
-        dice_.Of<std::string>({"none", "selective", "selective", "full", "every", "uniform"});
-    if (*form.recompute == "selective" && dice_.Maybe(2)) {
-      const Texts words = {"core_attn", "layernorm", "mla_up_proj", "mlp",
-                           "moe",       "moe_act",   "op",          "shared_experts"};
-      std::copy_if(words.begin(), words.end(), std::back_inserter(form.recompute_ops),
-                   [&](const std::string&) { return dice_.Maybe(3); });
+  // Orders with W apart, of layers that turn back or of two copies, beside activations that leave
+  // their device or nodes on some ranks.
+  void DrawUnusualPipeline() {
+    ShortForm& form = plan();
+    if (own_ && vpp_ > 1) return;
+    form.schedule = vpp_ > 1 ? dice_.Of<std::string>({"zbv", "zbvhalf", "hanayo", "dualpipev"})
+                    : own_ || pp_ % 2 != 0
+                        ? dice_.Of<std::string>({"zbh1", "zb2p"})
+                        : dice_.Of<std::string>({"zbh1", "zb2p", "dualpipe", "chimera"});
+    profile().update.fresh_gradients = false;
+    if (dice_.Maybe(3)) {
+      form.offload = {"activations"};
+    } else if (own_ || dice_.Maybe(2)) {
+      const Texts homes = {"host", "shard(tp)", "shard(tp)+host", "on(pp=0)"};
+      Node("layers.*").home[HomeKind::kActivations] =
+          *ParseHome(HomeKind::kActivations, dice_.Of(homes));
+    } else {
+      On(Path());
     }
-    if (*form.recompute == "every" || *form.recompute == "uniform") form.recompute_layers = 2;
-    if (*form.recompute == "full" && dice_.Maybe(3)) form.recompute_layers = 1;
   }
 
   // A node of the tree, and what it says: one of these.

@@ -18,6 +18,7 @@
 #include "executor/runtime.h"
 #include "gtest/gtest.h"
 #include "planner/forecast/plan_graph.h"
+#include "strategy/schedule/stage_placement.h"
 #include "tests/compiler/folded_against_reference.h"
 #include "tests/executor/expect_same.h"
 #include "tests/executor/memory/event_replay.h"
@@ -145,6 +146,19 @@ bool HasPieces(const RandomJob& random) {
                      [](const auto& node) { return !node.second.pieces.empty(); });
 }
 
+// Whether activations go to the host and come back.
+bool CopiesToHost(const ExecutionGraph& graph) {
+  return std::any_of(graph.blocks.begin(), graph.blocks.end(), [&](const Block& block) {
+    for (int32_t t = 0; t < block.size(); ++t) {
+      if (block.kind[t] == TaskKind::kComm && block.purpose[t] == Purpose::kOffload &&
+          block.stream[t] == StreamKind::kCopyOut) {
+        return true;
+      }
+    }
+    return false;
+  });
+}
+
 // Kernels of a few microseconds, so that they and transfers hide each other.
 ExecutionGraph WithTimes(ExecutionGraph graph) {
   for (size_t k = 0; k < graph.kernels.size(); ++k) {
@@ -194,7 +208,11 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     ++plans_;
     const PlanOptions& options = plan->chosen.options;
     spread_ += options.spreads_vocabulary();
+    spread_sharded_ += options.spreads_vocabulary() && options.most_zero() >= 2;
     apart_sharded_ += options.splits_backward() && options.most_zero() >= 2;
+    apart_copied_ += options.splits_backward() && CopiesToHost(graph);
+    apart_on_ranks_ += options.splits_backward() && random.job.strategy.NamesRanks();
+    placed_on_ranks_ += !PlacementOf(options).Loops() && random.job.strategy.NamesRanks();
   }
 
   // Devices do at least the work of the model, and no more where the plan cuts all of it.
@@ -246,7 +264,8 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
 
   int64_t plans_ = 0, ranks_ = 0, classes_ = 0, exact_ = 0, own_meshes_ = 0, mixed_ = 0,
           on_some_ranks_ = 0, units_ = 0, overlapping_ = 0, pieces_ = 0, spread_ = 0,
-          apart_sharded_ = 0;
+          apart_sharded_ = 0, apart_copied_ = 0, apart_on_ranks_ = 0, spread_sharded_ = 0,
+          placed_on_ranks_ = 0;
   std::set<std::string> rules_;  // of ops
 };
 
@@ -262,8 +281,12 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
             << " on mixed machines, " << on_some_ranks_ << " with nodes on some ranks, " << exact_
             << " that do no work twice, " << units_ << " with units of several layers, "
             << overlapping_ << " whose iterations overlap, " << pieces_ << " with nodes in pieces, "
-            << spread_ << " with the vocabulary on all stages, " << apart_sharded_
-            << " with W beside zero 2 or 3, " << rules_.size() << " ops\n";
+            << spread_ << " with the vocabulary on all stages, " << spread_sharded_
+            << " of them with zero 2 or 3, " << placed_on_ranks_
+            << " with nodes on some ranks where layers turn back or are there twice, "
+            << apart_sharded_ << " with W beside zero 2 or 3, " << apart_copied_
+            << " with W beside activations on the host, " << apart_on_ranks_
+            << " with W beside nodes on some ranks, " << rules_.size() << " ops\n";
   EXPECT_LT(classes_, ranks_);
   EXPECT_GT(own_meshes_, kPlansPerSlice / 10);
   EXPECT_GT(mixed_, kPlansPerSlice / 10);
@@ -273,6 +296,10 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
   EXPECT_GT(pieces_, kPlansPerSlice / 10);
   EXPECT_GT(spread_, kPlansPerSlice / 100);
   EXPECT_GT(apart_sharded_, kPlansPerSlice / 200);
+  EXPECT_GT(apart_copied_, kPlansPerSlice / 100);
+  EXPECT_GT(apart_on_ranks_, 0);
+  EXPECT_GT(spread_sharded_, 0);
+  EXPECT_GT(placed_on_ranks_, 0);
   EXPECT_LT(drawn, 4 * kPlansPerSlice);
   EXPECT_GT(rules_.size(), 100);  // of 200 and more
 }
