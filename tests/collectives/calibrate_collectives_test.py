@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plancast.accuracy import calibrate_collectives
-from plancast.accuracy.calibration import collectives, linear
+from plancast.accuracy.calibration import collectives, linear, rccl
 from plancast.cli.main import main
 from plancast.errors import InputError
 
@@ -29,13 +29,13 @@ def test_all_pairs_by_hand() -> None:
 
 
 def test_rccl_is_fitted_to_its_log() -> None:
-    rows = calibrate_collectives.rccl_rows()
+    rows = rccl.rows()
     assert (len(rows), rows[0].bytes, rows[-1].time) == (25, 1024, 94254)
     like = [
         collectives.Cost("nvlink3", "ring", "LL", (), 9, 0.25, 1, 0.8),
         collectives.Cost("nvlink3", "direct", "Simple", (), 25, 0.1, 2, 0.8),
     ]
-    *fitted, message = calibrate_collectives.fit_rccl(rows, like)
+    *fitted, message = rccl.fitted(rows, like)
     assert len({cost.base for cost in fitted}) == 1
     assert message.efficiency == pytest.approx(0.73)
     for row in rows:

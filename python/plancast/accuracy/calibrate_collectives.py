@@ -12,7 +12,6 @@ nothing is fitted: NCCL's own forecast holds there.
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
 from collections import defaultdict
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from plancast.accuracy.table import Cells, Table
 from plancast.errors import InputError
 
+from .calibration import rccl
 from .calibration.collectives import GPUS_PER_SWITCH, LINKS, MACHINES, Cost, Row, fit, node_time
 
 # Which measured systems stand for which link.
@@ -243,65 +243,6 @@ def stated_costs(fabric: str) -> list[Cost]:
     ]
 
 
-# RCCL on the mesh of eight MI300X, whose log has one collective of eight members.
-RCCL_LINK = "xgmi"
-RCCL_LOG = pathlib.Path(__file__).parent / "calibration" / "collectives_rccl.csv"
-RCCL_SOURCE = (
-    "ROCm/rocm-blogs @0e81c2c, blogs/software-tools-optimization/mi300x-rccl-xgmi "
-    "(RCCL 2.22.3, rccl-tests, all_reduce of 8 MI300X)"
-)
-
-
-def rccl_rows() -> list[Row]:
-    return [
-        Row(
-            RCCL_LINK,
-            cells.text("collective"),
-            int(_above_zero(cells, "gpus")),
-            _above_zero(cells, "bytes"),
-            _above_zero(cells, "time_us"),
-        )
-        for cells in Table(RCCL_LOG).rows()
-    ]
-
-
-# GB/s of a link that carries 64: 45 to 48, the same source and TransferBench.
-XGMI_MESSAGE_EFFICIENCY = 0.73
-
-
-def fit_rccl(rows: list[Row], nvlink3: list[Cost]) -> list[Cost]:
-    """Small buffers go to all others at once, larger ones around rings.
-
-    One size of group does not tell hops from launch: the launch is the same for all, and what a
-    step of the smallest takes is that of the same protocol in `nvlink3`.
-    """
-
-    def like(algorithm: str, protocol: str) -> Cost:
-        return next(c for c in nvlink3 if (c.algorithm, c.protocol) == (algorithm, protocol))
-
-    step = like("ring", "LL").hop
-    costs = [
-        Cost(RCCL_LINK, "direct", "LL", ("all_reduce", *GATHERS), 10.0, step, 0.3, 0.2,
-             fixed=("hop",)),
-        Cost(RCCL_LINK, "ring", "LL128", (), 10.0, 0.3, 0.3, 0.5),
-        Cost(RCCL_LINK, "ring", "Simple", (), 10.0, 2.0, 1.0, 0.7),
-    ]  # fmt: skip
-    launch = [("base", tuple(range(len(costs))))]
-    fit(costs, rows, node_time, lambda row: range(len(costs)), shared=launch)
-    for cost in costs:
-        cost.source = RCCL_SOURCE + "; other collectives and sizes of group alike (assumption)"
-    message = dataclasses.replace(
-        like("direct", "Simple"),
-        link=RCCL_LINK,
-        efficiency=XGMI_MESSAGE_EFFICIENCY,
-        sigma=0.2,
-        records=0,
-        source=f"rate: {RCCL_SOURCE.replace('all_reduce', 'and TransferBench')}; launch and hop "
-        "as on nvlink3 (assumption)",
-    )
-    return [*costs, message]
-
-
 LIKENESS = [
     ("nvlink2", "nvlink3", "no measurement of NCCL on V100 at hand"),
     ("xgmi", "nvlink3", "no measurement of RCCL's exchanges and messages by size at hand"),
@@ -394,9 +335,9 @@ def calibrate(data: pathlib.Path, *, report: Callable[[str], None] = lambda _: N
     choose(rows)
     costs: list[Cost] = []
     for link in LINKS:
-        if link != RCCL_LINK:
+        if link != rccl.LINK:
             costs += fit_node(link, [row for row in rows if row.link == link])
-    costs += fit_rccl(rccl_rows(), [c for c in costs if c.link == "nvlink3"])
+    costs += rccl.fitted(rccl.rows(), [c for c in costs if c.link == "nvlink3"])
     for c in costs:
         report(f"{c.link:8} {c.algorithm:9} {c.protocol:6} {'/'.join(c.kinds):40} "
                f"base {c.base:5.2f} hop {c.hop:5.2f} fill {c.fill:5.2f} "
