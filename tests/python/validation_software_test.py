@@ -42,7 +42,7 @@ def board(folder, *softwares):
         ("Megatron-LM based", "megatron-2021"),
         ("MEGATRON-LM 2024", "megatron-core"),
         ("Primus (Megatron-LM on ROCm 7.1)", "primus"),
-        ("Primus (torchtitan on ROCm)", "primus-titan"),
+        ("Primus (torchtitan on ROCm)", "torchtitan-primus"),
         ("NeMo 2.3.0 on ROCm 7.0", "megatron-core"),
         ("DeepSpeed 0.14", "deepspeed"),
         ("HF Trainer + DeepSpeed ZeRO 2021", "deepspeed-2021"),

@@ -42,7 +42,7 @@ class Framework:
     suffix: str
 
 
-_TITANS = ("torchtitan", "torchtitan-eager", "torchtitan-rocm", "primus-titan")
+_TITANS = ("torchtitan", "torchtitan-eager", "torchtitan-rocm", "torchtitan-primus")
 
 FRAMEWORKS: dict[str, Framework] = {
     torchtitan.NAME: Framework(torchtitan.write, _TITANS, ".toml"),
