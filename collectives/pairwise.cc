@@ -6,6 +6,10 @@
 namespace plancast {
 namespace {
 
+bool IsMessage(CollectiveKind kind) {
+  return kind == CollectiveKind::kPermute || kind == CollectiveKind::kSendRecv;
+}
+
 // What each member sends to or gets from the others, by the hops and through its own port.
 Traffic WithEachOther(const GroupShape& shape) {
   const double n = shape.members, k = shape.per_node;
@@ -73,10 +77,31 @@ void SendCopiesOnce(const GroupShape& shape, const RowCopies& copies, Traffic* p
   pairwise->port = shape.per_node > 1 ? share(shape.members) * (k - 1) / k : 0;
 }
 
-std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kind) {
-  if (kind != CollectiveKind::kPermute && kind != CollectiveKind::kSendRecv) return std::nullopt;
+namespace {
+
+// All members of one host send each other their parts at once, and for a reduction of the whole
+// their sums too.
+std::optional<Traffic> AllPairsTraffic(const GroupShape& shape, CollectiveKind kind) {
+  const bool reduces = kind == CollectiveKind::kAllReduce;
+  if (!reduces && kind != CollectiveKind::kAllGather && kind != CollectiveKind::kReduceScatter) {
+    return std::nullopt;
+  }
+  if (shape.nodes > 1 || shape.switches > 1) return std::nullopt;
+  const double n = shape.members;
   Traffic traffic;
   traffic.algorithm = Algorithm::kDirect;
+  traffic.node_hops = reduces ? 2 : 1;
+  traffic.port = traffic.node_hops * (n - 1) / n;
+  return traffic;
+}
+
+}  // namespace
+
+std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kind) {
+  if (!IsMessage(kind)) return AllPairsTraffic(shape, kind);
+  Traffic traffic;
+  traffic.algorithm = Algorithm::kDirect;
+  traffic.one_peer = true;
   if (shape.per_node > 1) {
     traffic.node_hops = 1;
     traffic.port = 1;
@@ -106,7 +131,7 @@ std::optional<Traffic> DirectTraffic(const GroupShape& shape, CollectiveKind kin
 }
 
 std::optional<Traffic> CopyTraffic(const GroupShape& shape, CollectiveKind kind) {
-  if (shape.nodes > 1) return std::nullopt;
+  if (shape.nodes > 1 || !IsMessage(kind)) return std::nullopt;
   std::optional<Traffic> traffic = DirectTraffic(shape, kind);
   if (traffic) traffic->algorithm = Algorithm::kCopy;
   return traffic;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "collectives/nccl/chunk_sizes.h"
 
 namespace plancast {
@@ -136,6 +137,11 @@ int LinkCosts::IndexOf(const LinkClass* link) const {
   return first_link_class_ + static_cast<int>(link - machine.link_classes().data());
 }
 
+double MeshShareOf(const Machine& machine, const GroupShape& shape, const Traffic& traffic) {
+  const bool one_link = traffic.one_peer && absl::StartsWith(machine.spec().intra_link, "xgmi");
+  return machine.MeshShare(one_link ? std::min<int64_t>(shape.per_node, 2) : shape.per_node);
+}
+
 std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& shape,
                                    const Traffic& traffic, Protocol protocol, CollectiveKind kind,
                                    int64_t bytes, double bandwidth_scale,
@@ -182,9 +188,9 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
     if (traffic.port > 0) {
       port += (traffic.port + node->local_share / static_cast<double>(shape.members)) /
               node->efficiency;
-      slowest = std::max(slowest,
-                         traffic.port / node->efficiency / bandwidth_scale /
-                             (links.port->bytes_per_s * links.machine.MeshShare(shape.per_node)));
+      slowest = std::max(
+          slowest, traffic.port / node->efficiency / bandwidth_scale /
+                       (links.port->bytes_per_s * MeshShareOf(links.machine, shape, traffic)));
     }
     if (traffic.bridge > 0 && links.bridge != nullptr) {
       double crowding = 1;

@@ -51,6 +51,10 @@ std::optional<ProgramKind> ProgramKindOf(CollectiveKind kind);
 std::optional<ProgramKind> NcclKindOf(CollectiveKind kind);
 std::optional<NcclAlgorithm> NcclAlgorithmOf(Algorithm algorithm);
 
+// The share of a device's links in a mesh that the traffic can use: a message between two takes
+// the one link that joins them. (Of other meshes than xGMI that is not said here.)
+double MeshShareOf(const Machine& machine, const GroupShape& shape, const Traffic& traffic);
+
 // Nothing where the algorithm or the protocol does not run on these links.
 // `bandwidth_scale` multiplies the rates of links inside hosts and NVLink domains.
 // `tuners` of the group: nullptr only with costs that are no forecasts.

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/check.h"
@@ -53,6 +54,13 @@ absl::StatusOr<ProtocolCost> CostFromProto(const proto::ProtocolCost& proto) {
   return cost;
 }
 
+// Of entries that name no collectives. Messages are what `direct` and `copy` do everywhere; that
+// a library has the other kinds in this form has to be said.
+bool HoldsFor(Algorithm algorithm, CollectiveKind kind) {
+  if (algorithm != Algorithm::kDirect && algorithm != Algorithm::kCopy) return true;
+  return kind == CollectiveKind::kPermute || kind == CollectiveKind::kSendRecv;
+}
+
 // What calibration writes, and copies by copy engines, as published.
 proto::CollectiveCosts ShippedProto() {
   proto::CollectiveCosts all;
@@ -88,7 +96,11 @@ absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts
     table.costs_.push_back(std::move(cost));
     ForLink& link = table.links_[entry.link()];
     auto& kinds = link.entry[algorithm][protocol];
-    if (entry.collectives().empty()) kinds.fill(&table.costs_.back());
+    for (int k = 0; entry.collectives().empty() && k < kNumCollectiveKinds; ++k) {
+      if (HoldsFor(static_cast<Algorithm>(algorithm), static_cast<CollectiveKind>(k))) {
+        kinds[k] = &table.costs_.back();
+      }
+    }
     for (const std::string& name : entry.collectives()) {
       ASSIGN_OR_RETURN(const int kind, IndexOf("collective", name, kKindNames), _ << place);
       kinds[kind] = &table.costs_.back();
@@ -102,7 +114,12 @@ absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts
     }
     const ForLink like = it->second;  // a new key may move the old
     ForLink& link = table.links_[likeness.link()];
+    const auto& only = likeness.algorithms();
+    for (const std::string& name : only) {
+      RETURN_IF_ERROR(IndexOf("algorithm", name, kAlgorithmNames.names).status());
+    }
     for (int a = 0; a < kNumAlgorithms; ++a) {
+      if (!only.empty() && !absl::c_linear_search(only, kAlgorithmNames.names[a])) continue;
       for (int p = 0; p < kNumProtocols; ++p) {
         for (int k = 0; k < kNumCollectiveKinds; ++k) {
           if (link.entry[a][p][k] == nullptr) link.entry[a][p][k] = like.entry[a][p][k];

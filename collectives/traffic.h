@@ -25,6 +25,7 @@ struct Traffic {
   // The largest flow through one network interface, where it exceeds the average
   // `nic`: it bounds the rate.
   double nic_flow = 0;
+  bool one_peer = false;    // each member sends to a single other one
   double node_hops = 0;     // inside nodes
   double network_hops = 0;  // between nodes
   double spine_hops = 0;    // of those, the ones between pods or rails

@@ -25,7 +25,7 @@ struct CoefficientEntry {
   Coefficients coefficients;
   Provenance provenance;  // source: `A100-SXM-80GB, gemm.csv (aic bf16), 2026-11-21`
   double factor_sigma = 0, sigma = 0;
-  bool own_only = false;  // says nothing about other GPUs
+  bool own_only = false;  // says nothing about GPUs that are not in same_chip
 };
 
 // The coefficients of all measured GPUs for one kernel family and type. A GPU
@@ -103,13 +103,14 @@ void CoefficientFamily<Coefficients>::Finish(absl::string_view what, double extr
   }
   if (everyone.empty()) return;
   for (const Entry& entry : own_) {
-    if (entry.own_only) continue;
+    if (entry.own_only && entry.same_chip.empty()) continue;
     Entry same = entry;
     same.provenance.knowledge = Knowledge::kExtrapolated;
     same.provenance.source =
         absl::StrCat(entry.provenance.source, ", taken over as of the same silicon");
     same.factor_sigma = std::max(entry.factor_sigma, extrapolated_sigma / 2);
     same_silicon_.push_back(std::move(same));
+    if (entry.own_only) continue;
     if (of_one_maker && entry.vendor != everyone[0]->vendor) continue;
     std::vector<const Entry*> kin;
     for (const Entry& other : own_) {
@@ -142,6 +143,7 @@ const CoefficientEntry<Coefficients>* CoefficientFamily<Coefficients>::Find(
     if (std::find(names.begin(), names.end(), gpu) != names.end()) return &entry;
   }
   for (const Entry& entry : same_silicon_) {
+    if (entry.own_only) continue;
     if (entry.sms == sms && SameDesign(entry.speed_grade, speed_grade)) return &entry;
   }
   const Entry* nearest = nullptr;

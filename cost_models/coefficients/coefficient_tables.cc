@@ -153,7 +153,9 @@ absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const Embe
     for (const proto::AttentionCoefficients& attention : in.attention()) {
       ASSIGN_OR_RETURN(AttentionCoefficients parsed, FromProto(attention),
                        _ << file.path << ": attention " << attention.dtype());
-      tables.OfType(attention.dtype()).attention.Add(MakeEntry(in, attention.fit(), parsed));
+      auto entry = MakeEntry(in, attention.fit(), parsed);
+      entry.own_only = attention.own_only();
+      tables.OfType(attention.dtype()).attention.Add(std::move(entry));
     }
     for (const proto::ConvolutionCoefficients& convolution : in.convolution()) {
       ASSIGN_OR_RETURN(ConvolutionCoefficients parsed, FromProto(convolution),
@@ -164,7 +166,9 @@ absl::StatusOr<CoefficientTables> CoefficientTables::Parse(absl::Span<const Embe
     if (in.has_memory()) {
       ASSIGN_OR_RETURN(MemoryCoefficients parsed, FromProto(in.memory()),
                        _ << file.path << ": memory");
-      tables.memory_.Add(MakeEntry(in, in.memory().fit(), parsed));
+      auto entry = MakeEntry(in, in.memory().fit(), parsed);
+      entry.own_only = in.memory().own_only();
+      tables.memory_.Add(std::move(entry));
     }
     if (in.has_roofline()) {
       const proto::Fit& fit = in.roofline().fit();

@@ -168,7 +168,7 @@ absl::StatusOr<PlacedProgram> PlaceCollective(const Machine& machine, const Grou
     const double own = priced->node->local_share / static_cast<double>(shape.members);
     const double beside = traffic.port > 0 ? 1 + own / traffic.port : 1;
     p.node_efficiency = priced->node->efficiency * policy.bandwidth_scale /
-                        std::max(beside, 1 / machine.MeshShare(shape.per_node));
+                        std::max(beside, 1 / MeshShareOf(machine, shape, traffic));
     p.bridge_efficiency = priced->node->bridge_efficiency * policy.bandwidth_scale;
   }
   if (priced->network != nullptr) p.network_efficiency = priced->network->efficiency;

@@ -115,6 +115,22 @@ def word(value: Any, what: str) -> str:
     return value
 
 
+# What these profiles are on GPUs of AMD, where software of the same name is another build.
+_ON_ROCM = {"megatron-core": "megatron-rocm", "torchtitan": "torchtitan-rocm"}
+_OF_AMD = re.compile(r"MI\d")
+
+
+def profile(value: Any, gpu: str) -> str:
+    """The name of a software profile on a machine's GPUs, several of which are joined by `+`.
+
+    >>> profile("megatron-core", "MI300X"), profile("megatron-core", "H100-SXM-80GB+MI300X")
+    ('megatron-rocm', 'megatron-core')
+    """
+    name = word(value, "profile")
+    of_amd = all(_OF_AMD.match(one) for one in gpu.split("+"))
+    return _ON_ROCM.get(name, name) if of_amd else name
+
+
 def instance(value: Any, kind: type, what: str, how: str) -> Any:
     """`value` if it is a `kind`; `how` shows how to make one."""
     if not isinstance(value, kind):

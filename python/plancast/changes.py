@@ -207,7 +207,7 @@ def sensitivities(
         (session or Session())._core,
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),
-        profile=arguments.word(profile, "profile"),
+        profile=arguments.profile(profile, machine.gpu),
         precision=precision.asked(types),
         cuda_graphs=cuda_graphs,
         candidates=arguments.word(candidates, "candidates"),

@@ -163,7 +163,7 @@ def execution_graph(
         core_of(strategy),
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),
-        profile=arguments.word(profile, "profile"),
+        profile=arguments.profile(profile, machine.gpu),
         precision=precision.asked(types),
     )
     blocks = [

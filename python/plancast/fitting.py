@@ -80,7 +80,7 @@ def fits(
         batch=arguments.batch(batch),
         plans=plans,
         dtype=arguments.dtype(dtype),
-        profile=arguments.word(profile, "profile"),
+        profile=arguments.profile(profile, machine.gpu),
         precision=precision.asked(types),
     )
     return [

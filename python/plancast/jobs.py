@@ -122,7 +122,7 @@ def _request(job: TrainingJob, machine: Machine, session: Session | None) -> _Re
         core_of(job.strategy).copy(),
         arguments.batch(job.batch),
         arguments.dtype(job.dtype),
-        arguments.word(job.profile, "profile"),
+        arguments.profile(job.profile, machine.gpu),
         arguments.word(job.placement, "placement"),
         arguments.number(job.arrival, "arrival"),
     )

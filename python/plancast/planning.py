@@ -106,7 +106,7 @@ def predict(
         _session(session, records),
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),
-        profile=arguments.word(profile, "profile"),
+        profile=arguments.profile(profile, machine.gpu),
         precision=wanted,
         cuda_graphs=cuda_graphs,
         timeline=timeline,
@@ -203,7 +203,7 @@ def rank(
     space = schedule_file.with_tables(space)
     where = arguments.word(where, "where")
     objective = arguments.word(objective, "objective")
-    dtype, profile = arguments.dtype(dtype), arguments.word(profile, "profile")
+    dtype, profile = arguments.dtype(dtype), arguments.profile(profile, machine.gpu)
     space, dtypes = several_spaces.split(space, dtype)
     spaces = default_space.spaces(space, where, model, machine)
     elsewhere = store is not None or ray is not None or resume
@@ -317,7 +317,7 @@ def compile_passes(
         core_of(strategy),
         batch=arguments.batch(batch),
         dtype=arguments.dtype(dtype),
-        profile=arguments.word(profile, "profile"),
+        profile=arguments.profile(profile, machine.gpu),
         precision=precision.asked(types),
     )
     return dict(passes)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plancast.accuracy import calibrate_collectives
-from plancast.accuracy.calibration import collectives, linear
+from plancast.accuracy.calibration import collectives, linear, rccl
 from plancast.cli.main import main
 from plancast.errors import InputError
 
@@ -17,6 +17,30 @@ def test_ring_by_hand() -> None:
     cost = collectives.Cost("nvlink3", "ring", "Simple", (), 10, 2, 0, 0.9)
     row = collectives.Row("nvlink3", "all_reduce", 8, 270e6, 1)
     assert collectives.node_time(cost, row) == pytest.approx(10 + 14 * 2.6 + 1.75 * 270e6 / 270e3)
+
+
+def test_all_pairs_by_hand() -> None:
+    """Two steps of all_reduce, one of all_gather, over seven links of 64 GB/s."""
+    cost = collectives.Cost("xgmi", "direct", "LL", (), 10, 0.05, 0, 0.5)
+    both = collectives.Row("xgmi", "all_reduce", 8, 224e3, 1)
+    one = collectives.Row("xgmi", "all_gather", 8, 224e3, 1)
+    assert collectives.node_time(cost, both) == pytest.approx(10 + 2 * 0.5 + 1.75)
+    assert collectives.node_time(cost, one) == pytest.approx(10 + 0.5 + 0.875)
+
+
+def test_rccl_is_fitted_to_its_log() -> None:
+    rows = rccl.rows()
+    assert (len(rows), rows[0].bytes, rows[-1].time) == (25, 1024, 94254)
+    like = [
+        collectives.Cost("nvlink3", "ring", "LL", (), 9, 0.25, 1, 0.8),
+        collectives.Cost("nvlink3", "direct", "Simple", (), 25, 0.1, 2, 0.8),
+    ]
+    *fitted, message = rccl.fitted(rows, like)
+    assert len({cost.base for cost in fitted}) == 1
+    assert message.efficiency == pytest.approx(0.73)
+    for row in rows:
+        time = min(collectives.node_time(cost, row) for cost in fitted)
+        assert time == pytest.approx(row.time, rel=0.1)
 
 
 def test_fill_is_the_geometric_mean_of_hops_and_transfer() -> None:

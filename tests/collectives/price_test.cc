@@ -53,6 +53,59 @@ double TimeOf(const Machine& machine, const ProtocolCosts& costs, Algorithm algo
   return priced ? priced->seconds(bytes) : 0;
 }
 
+// Four devices, each with a link of a third of its 100 GB/s to every other.
+Machine XgmiMesh() {
+  Machine::Spec spec = ToyMachine(1).spec();
+  spec.topology = "cube-mesh";
+  spec.intra_link = "xgmi";
+  auto machine = Machine::Create(spec);
+  EXPECT_TRUE(machine.ok()) << machine.status();
+  return *std::move(machine);
+}
+
+TEST(PriceTest, AMessageInAMeshTakesTheLinkToItsReceiver) {
+  const ProtocolCosts costs =
+      ToyCosts(R"pb(cost { link: "xgmi" algorithm: "direct" protocol: "Simple" efficiency: 1 })pb");
+  EXPECT_NEAR(TimeOf(XgmiMesh(), costs, Algorithm::kDirect, {0, {{4, 1}}}, CollectiveKind::kPermute,
+                     1'000'000'000),
+              1e-6 + 3e9 / 100e9, 1e-12);
+}
+
+TEST(PriceTest, AllPairsHaveToBeNamed) {
+  const auto has = [](const char* text) {
+    const ProtocolCosts costs = ToyCosts(text);
+    return costs.Of("xgmi").Find(Algorithm::kDirect, Protocol::kLl, CollectiveKind::kAllReduce) !=
+           nullptr;
+  };
+  EXPECT_FALSE(
+      has(R"pb(cost { link: "xgmi" algorithm: "direct" protocol: "LL" efficiency: 1 })pb"));
+  constexpr char kNamed[] = R"pb(
+    cost { link: "xgmi" algorithm: "direct" protocol: "LL" collectives: "all_reduce" efficiency: 1 }
+  )pb";
+  ASSERT_TRUE(has(kNamed));
+  // All members use all links of the mesh: 1.5 of the bytes, in two hops.
+  const Machine mesh = XgmiMesh();
+  auto shape = ShapeOf(mesh, {0, {{4, 1}}});
+  ASSERT_TRUE(shape.ok());
+  const CollectiveKind kind = CollectiveKind::kAllReduce;
+  const ProtocolCosts costs = ToyCosts(kNamed);
+  const auto priced = Price(LinkCosts(mesh, costs), *shape, *DirectTraffic(*shape, kind),
+                            Protocol::kLl, kind, 1'000'000'000, 1);
+  ASSERT_TRUE(priced.has_value());
+  EXPECT_NEAR(priced->seconds(1'000'000'000), 2e-6 + 1.5e9 / 100e9, 1e-12);
+}
+
+TEST(PriceTest, ALinkMayBeLikeAnotherInSomeAlgorithms) {
+  const ProtocolCosts costs = ToyCosts(R"pb(
+    cost { link: "nvlink3" algorithm: "ring" protocol: "Simple" efficiency: 1 }
+    cost { link: "nvlink3" algorithm: "pairwise" protocol: "Simple" efficiency: 1 }
+    likeness { link: "xgmi" like: "nvlink3" algorithms: "pairwise" }
+  )pb");
+  const auto& link = costs.Of("xgmi");
+  EXPECT_NE(link.Find(Algorithm::kPairwise, Protocol::kSimple, CollectiveKind::kAllToAll), nullptr);
+  EXPECT_EQ(link.Find(Algorithm::kRing, Protocol::kSimple, CollectiveKind::kAllReduce), nullptr);
+}
+
 TEST(PriceTest, RingInOneHost) {
   // 2 (n-1) hops of 1 us, and 2 (n-1)/n of the bytes at 100 GB/s.
   EXPECT_NEAR(TimeOf(ToyMachine(1), ToyCosts(kIdeal), Algorithm::kRing, {0, {{4, 1}}},

@@ -1,6 +1,7 @@
 #include "collectives/traffic.h"
 
 #include <cmath>
+#include <optional>
 
 #include "gtest/gtest.h"
 
@@ -154,6 +155,18 @@ TEST(PairwiseTrafficTest, CopiesForOneNodeGoOnce) {
   const double all = groups.nic;
   SendCopiesOnce(OverHosts(8, 8), {8, 8, 4}, &groups);
   EXPECT_NEAR(groups.nic, all * 4 * (1 - std::pow(3 / 4.0, 8)) / 8, 1e-12);
+}
+
+TEST(DirectTrafficTest, AllPairsInsideOneHost) {
+  const auto reduced = DirectTraffic(InOneHost(4), CollectiveKind::kAllReduce);
+  EXPECT_DOUBLE_EQ(reduced->port, 1.5);  // a quarter to each of three, twice
+  EXPECT_EQ(reduced->node_hops, 2);
+  const auto gathered = DirectTraffic(InOneHost(4), CollectiveKind::kAllGather);
+  EXPECT_DOUBLE_EQ(gathered->port, 0.75);
+  EXPECT_EQ(gathered->node_hops, 1);
+  EXPECT_EQ(DirectTraffic(OverHosts(2, 4), CollectiveKind::kAllReduce), std::nullopt);
+  EXPECT_EQ(DirectTraffic(InOneHost(4), CollectiveKind::kBroadcast), std::nullopt);
+  EXPECT_EQ(CopyTraffic(InOneHost(4), CollectiveKind::kAllReduce), std::nullopt);
 }
 
 TEST(DirectTrafficTest, OneMessagePerMember) {

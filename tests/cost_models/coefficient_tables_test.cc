@@ -75,6 +75,24 @@ TEST(CoefficientTables, AChipThatIsNamedGoesBeforeEqualNumbersOfSms) {
   EXPECT_EQ(tables.FindMemory(Device("another", 100, 1000))->gpu, "A");
 }
 
+TEST(CoefficientTables, PublishedFiguresServeTheGpusTheyNameAndNoOther) {
+  const std::string attention =
+      " attention { dtype: \"bf16\" mma_fraction: 0.5 memory_fraction: 0.5 backward_factor: 1"
+      " own_only: true }";
+  std::string alone = Table("A", 100, 1000, 0.5) + " same_chip: \"A at less power\"" + attention;
+  alone.insert(alone.find("memory_fraction"), "own_only: true ");
+  ASSERT_OK_AND_ASSIGN(
+      const CoefficientTables tables,
+      CoefficientTables::Parse(
+          {{"generic.textproto", kGeneric}, {"a", alone}, {"b", Table("B", 50, 2000, 0.7)}}));
+  for (absl::string_view name : {"A", "A at less power"}) {
+    EXPECT_EQ(tables.FindMemory(Device(name, 100, 1000))->gpu, "A");
+  }
+  const auto& another = *tables.FindMemory(Device("another", 100, 1000));
+  EXPECT_EQ(another.coefficients.memory_fraction, 0.7);
+  EXPECT_EQ(tables.FindAttention("bf16", Device("another", 100, 1000)), nullptr);
+}
+
 TEST_F(ThreeGpus, ElseByMediansOfTheSmDesign) {
   const auto& kin = Find("A's big brother", 200, 980);
   EXPECT_DOUBLE_EQ(kin.coefficients.memory_fraction, 0.6);

@@ -115,7 +115,7 @@ def test_rankings_and_comparisons_print_the_warnings_of_predictions(printed, sma
 
 def test_no_probability_where_a_path_is_extrapolated(printed, cli):
     arguments = (
-        "compare", "-m", "llama3-8b", "-c", "dgx-h100:1", "-c", "mi300x-oam:1", "-s",
+        "compare", "-m", "llama3-8b", "-c", "dgx-h100:1", "-c", "dgx1-v100-32g:1", "-s",
         "tp=8,sp,mb=1", "--batch", "32",
     )  # fmt: skip
     out = printed(None, *arguments)
@@ -128,7 +128,7 @@ def test_no_probability_where_a_path_is_extrapolated(printed, cli):
 
 def test_plans_of_one_unmeasured_machine_are_still_told_apart(printed):
     out = printed(
-        None, "compare", "-m", "llama3-8b", "-c", "mi300x-oam:1", "-s", "tp=8,sp,mb=1",
+        None, "compare", "-m", "llama3-8b", "-c", "dgx1-v100-32g:1", "-s", "tp=8,sp,mb=1",
         "-s", "tp=8,sp,mb=2", "--batch", "32",
     )  # fmt: skip
     assert "faster with probability" in out

@@ -186,7 +186,7 @@ def test_a_what_if_says_slower_or_faster(model, times, said):
 
 
 def test_what_is_extrapolated_is_called_so():
-    machine, model = pc.Machine.preset("mi300x-oam", hosts=1), pc.Model.preset("llama3-8b-l4")
+    machine, model = pc.Machine.preset("dgx1-v100-32g", hosts=1), pc.Model.preset("llama3-8b-l4")
     (warning,) = [
         text
         for text in pc.predict(model, machine, "tp=2,mb=1", batch=64).warnings

@@ -136,7 +136,7 @@ def test_warnings_say_what_was_not_measured(forecasts):
     near = forecasts("tp=8,sp,mb=1")
     assert not any("A100-SXM-80GB/gemm" in warning for warning in near.warnings)
     forecast = pc.predict(
-        pc.Model.preset("llama3-8b"), pc.Machine.preset("mi300x-oam"), "tp=8,sp,mb=1", batch=16
+        pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx1-v100-32g"), "tp=8,sp,mb=1", batch=16
     )
     assert any("extrapolated from other GPUs" in w for w in forecast.warnings)
     assert forecast.to_dict()["provenance"]["warnings"] == forecast.warnings

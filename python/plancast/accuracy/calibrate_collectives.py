@@ -5,8 +5,9 @@
 reads measured collectives of one host or NVLink domain (``kernels/collective.csv``) and writes
 the coefficients of proto/collective_cost.proto. The formulas are those of collectives/price.cc,
 explained in docs/collectives.md. Which algorithm and protocol ran, NCCL's tuner says. Neither
-``truth/collectives.csv`` nor ``oracles/comm_validation.csv`` is read: they are the check. Between
-hosts nothing is fitted: NCCL's own forecast holds there.
+``truth/collectives.csv`` nor ``oracles/comm_validation.csv`` is read: they are the check. What RCCL
+takes on xGMI comes from a log in this package (calibration/collectives_rccl.csv). Between hosts
+nothing is fitted: NCCL's own forecast holds there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from plancast.accuracy.table import Cells, Table
 from plancast.errors import InputError
 
+from .calibration import rccl
 from .calibration.collectives import GPUS_PER_SWITCH, LINKS, MACHINES, Cost, Row, fit, node_time
 
 # Which measured systems stand for which link.
@@ -243,7 +245,7 @@ def stated_costs(fabric: str) -> list[Cost]:
 
 LIKENESS = [
     ("nvlink2", "nvlink3", "no measurement of NCCL on V100 at hand"),
-    ("xgmi", "nvlink3", "no measurement of RCCL that covers sizes at hand"),
+    ("xgmi", "nvlink3", "no measurement of RCCL's exchanges and messages by size at hand"),
     ("pcie3", "pcie4", "exchanges and messages: same protocol, half the rate"),
     ("pcie5", "pcie4", "same protocol, twice the rate"),
     ("pcie6", "pcie4", "same protocol, four times the rate"),
@@ -253,6 +255,9 @@ LIKENESS = [
     ("efa", "infiniband", "exchanges and messages: the latency of links.textproto apart"),
     ("ethernet", "infiniband", "the latency of links.textproto apart"),
 ]
+
+# Where not in all that has no entry of its own.
+LIKE_IN = {"xgmi": ("pairwise", "direct")}
 
 # Where not NCCL's tuner decides.
 CHEAPEST = [
@@ -317,7 +322,8 @@ def file_text(costs: list[Cost]) -> str:
     for c in costs:
         out += cost_entry(c)
     for link, like, source in LIKENESS:
-        out += entry("likeness", [("link", link), ("like", like), ("source", source)])
+        only = [("algorithms", name) for name in LIKE_IN.get(link, ())]
+        out += entry("likeness", [("link", link), ("like", like), ("source", source), *only])
     for link, source in CHEAPEST:
         out += entry("choice", [("link", link), ("cheapest", True), ("source", source)])
     return "\n".join(out) + "\n"
@@ -329,7 +335,9 @@ def calibrate(data: pathlib.Path, *, report: Callable[[str], None] = lambda _: N
     choose(rows)
     costs: list[Cost] = []
     for link in LINKS:
-        costs += fit_node(link, [row for row in rows if row.link == link])
+        if link != rccl.LINK:
+            costs += fit_node(link, [row for row in rows if row.link == link])
+    costs += rccl.fitted(rccl.rows(), [c for c in costs if c.link == "nvlink3"])
     for c in costs:
         report(f"{c.link:8} {c.algorithm:9} {c.protocol:6} {'/'.join(c.kinds):40} "
                f"base {c.base:5.2f} hop {c.hop:5.2f} fill {c.fill:5.2f} "

@@ -42,12 +42,14 @@ class Framework:
     suffix: str
 
 
+_TITANS = ("torchtitan", "torchtitan-eager", "torchtitan-rocm", "torchtitan-primus")
+
 FRAMEWORKS: dict[str, Framework] = {
-    torchtitan.NAME: Framework(torchtitan.write, ("torchtitan", "torchtitan-eager"), ".toml"),
-    fsdp.NAME: Framework(fsdp.write, ("fsdp", "ddp", "torchtitan", "torchtitan-eager"), ".yaml"),
+    torchtitan.NAME: Framework(torchtitan.write, _TITANS, ".toml"),
+    fsdp.NAME: Framework(fsdp.write, ("fsdp", "ddp", *_TITANS), ".yaml"),
     composer.NAME: Framework(composer.write, ("composer", "composer-fp32-reduce"), ".yaml"),
     deepspeed.NAME: Framework(deepspeed.write, ("deepspeed",), ".json"),
-    megatron.NAME: Framework(megatron.write, ("megatron-core",), ".sh"),
+    megatron.NAME: Framework(megatron.write, ("megatron-core", "megatron-rocm", "primus"), ".sh"),
 }
 _OTHER_NAMES = {
     "megatron": megatron.NAME, "megatron-lm": megatron.NAME, "accelerate": fsdp.NAME,

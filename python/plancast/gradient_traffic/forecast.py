@@ -325,7 +325,7 @@ def gradients(
             memo._core,
             batch=own,
             dtype=arguments.dtype(dtype),
-            profile=arguments.word(profile, "profile"),
+            profile=arguments.profile(profile, machine.gpu),
             precision=precision.asked(asked),
         )
 

@@ -28,8 +28,8 @@ def said(forecasts):
 def test_what_all_say_is_said_once(forecasts):
     captured = {"cuda_graphs": True}  # else the host decides
     plans = [
-        forecasts("mi300x-oam", **captured),
-        forecasts("mi300x-oam", "tp=4,dp=2,sp,mb=1", **captured),
+        forecasts("dgx1-v100-32g", **captured),
+        forecasts("dgx1-v100-32g", "tp=4,dp=2,sp,mb=1", **captured),
     ]
     guessed = [line for line in said(plans) if "extrapolated from other GPUs" in line]
     assert len(guessed) == 1
@@ -38,8 +38,8 @@ def test_what_all_say_is_said_once(forecasts):
 
 
 def test_what_one_says_has_its_name(forecasts):
-    lines = said([forecasts("dgx-h100"), forecasts("mi300x-oam")])
-    assert any(line.startswith("warning: B: ") and "MI300X" in line for line in lines)
+    lines = said([forecasts("dgx-h100"), forecasts("dgx1-v100-32g")])
+    assert any(line.startswith("warning: B: ") and "V100" in line for line in lines)
 
 
 def test_notes_are_said_as_well(forecasts):

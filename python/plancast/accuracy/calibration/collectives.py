@@ -24,6 +24,7 @@ LINKS = {
     "nvlink5": (900e3, 0.6),
     "pcie3": (16e3, 1.0),
     "pcie4": (32e3, 1.0),
+    "xgmi": (448e3, 0.45),  # seven links of 64 GB/s
 }
 # A shipped machine with that link, whose choices NCCL's tuner makes.
 MACHINES = {"nvlink3": "dgx-a100-80g:1", "nvlink4": "dgx-h100:1", "nvlink5": "gb200-nvl72:18"}
@@ -82,6 +83,8 @@ def node_time(cost: Cost, row: Row) -> float:
     bridge = 0.0
     if cost.algorithm == "nvls":
         port, hops = (row.members + 1) / row.members, 2
+    elif cost.algorithm == "direct" and row.kind != "all_to_all":
+        hops = 2 if row.kind == "all_reduce" else 1
     elif row.members > GPUS_PER_SWITCH.get(row.link, row.members):
         switches = math.ceil(row.members / GPUS_PER_SWITCH[row.link])
         bridge = port * switches

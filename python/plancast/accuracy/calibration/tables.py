@@ -10,7 +10,7 @@ import numpy as np
 
 from plancast import _core
 
-from . import attention, convolution, gemm, memory, plan, steady
+from . import attention, convolution, gemm, memory, plan, published, steady
 from .fit import Statistics
 from .generic import DEFAULT_FACTOR_SIGMA, generic
 from .rows import ALIASES, Gpu, Rows
@@ -222,6 +222,16 @@ def fit_attention(selections: list[plan.Selection], fitting: Fitting) -> dict[st
     return messages
 
 
+def softmax_dims(tables: dict[str, Message], gpus: dict[str, Gpu]) -> dict[float, float]:
+    """What stands for the softmax's time in 16 bits, by the peak of an SM in FLOP/s."""
+    return {
+        message["peak_flops"] / gpus[name].sms: message["softmax_dim"]
+        for name, fields in sorted(tables.items())
+        for message in fields.get("attention", ())
+        if message["dtype"] == "bf16"
+    }
+
+
 def fit_memory(
     measured: Measured, tables: dict[str, Message], fitting: Fitting
 ) -> dict[str, Message]:
@@ -307,6 +317,14 @@ def fit_tables(measured: Measured, fitting: Fitting) -> dict[str, Message]:
                 report(f"convolution {message['dtype']:5} {name}: {error:.1%}")
     # No reader does without it, and of a set that is cut short the first file is away.
     first = {"generic": generic(tables, COMMAND, fitting.date, GRAPH_FLOOR_S)}
+    # After it: they say nothing of other GPUs.
+    known = softmax_dims(tables, gpus)
+    for name, message in published.attention_messages(gpus, known, fitting.fit_message).items():
+        table(name).setdefault("attention", []).append(message)
+    for name, message in published.memory_messages(
+        gpus, GRAPH_FLOOR_S, fitting.fit_message
+    ).items():
+        table(name).setdefault("memory", message)
     return first | dict(sorted(tables.items()))
 
 
