@@ -39,12 +39,13 @@ fuzz: build
 	.venv/bin/python -m tests.fuzz.run --runs $(RUNS) --first $(FIRST) $(if $(FUZZ),--target "$(FUZZ)")
 	$(BAZEL) run -c opt $(BAZEL_FLAGS) //tests/fuzz/native:run -- --runs=$(RUNS) --first=$(FIRST)
 
-# The long campaigns of docs/reliability.md: SESSIONS of random users, FAULTS of each kind on each
-# command, and memory over many forecasts; from seed FIRST on.
+# The long campaigns of docs/reliability.md: SESSIONS of random users, as many of threads, FAULTS of
+# each kind on each command, and memory over many forecasts; from seed FIRST on.
 SESSIONS ?= 20000
 FAULTS ?= 200
 soak: build
 	.venv/bin/python -m tests.fuzz.sessions --count $(SESSIONS) --seed $(FIRST)
+	.venv/bin/python -m tests.fuzz.threads --count $(SESSIONS) --seed $(FIRST)
 	.venv/bin/python -m tests.fuzz.faults --count $(FAULTS) --seed $(FIRST)
 	.venv/bin/python -m tests.fuzz.leaks
 

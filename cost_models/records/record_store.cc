@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -225,7 +226,7 @@ absl::StatusOr<int64_t> RecordStore::Count(absl::string_view sql) const {
 
 absl::Status RecordStore::Add(const KernelKey& key, const Sample& sample) {
   RETURN_IF_ERROR(Verify(key, sample));
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database_));
   ASSIGN_OR_RETURN(Writer writer, Writer::Create(database_));
   RETURN_IF_ERROR(writer.Insert(key, sample));
@@ -237,7 +238,7 @@ absl::StatusOr<int64_t> RecordStore::Ingest(absl::string_view digest,
   for (const Measurement& row : rows) {
     RETURN_IF_ERROR(Verify(row.key, row.sample)) << "row " << row.row;
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database_));
   ASSIGN_OR_RETURN(
       SqliteStatement note,
@@ -259,7 +260,7 @@ absl::StatusOr<int64_t> RecordStore::Ingest(absl::string_view digest,
 
 absl::Status RecordStore::NoteSource(absl::string_view digest, absl::string_view name,
                                      int64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   ASSIGN_OR_RETURN(SqliteStatement statement,
                    database_.Prepare("INSERT OR IGNORE INTO sources(digest, name, bytes) "
                                      "VALUES(?, ?, ?)"));
@@ -270,7 +271,7 @@ absl::Status RecordStore::NoteSource(absl::string_view digest, absl::string_view
 }
 
 absl::StatusOr<std::vector<RecordStore::Source>> RecordStore::Sources() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   ASSIGN_OR_RETURN(SqliteStatement statement,
                    database_.Prepare("SELECT digest, name, bytes FROM sources ORDER BY rowid"));
   std::vector<Source> sources;
@@ -282,7 +283,7 @@ absl::StatusOr<std::vector<RecordStore::Source>> RecordStore::Sources() const {
 }
 
 absl::StatusOr<std::set<int64_t>> RecordStore::IngestedRows(absl::string_view digest) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   ASSIGN_OR_RETURN(SqliteStatement statement,
                    database_.Prepare("SELECT row FROM ingested WHERE digest = ? ORDER BY row"));
   RETURN_IF_ERROR(statement.Bind(0, digest));
@@ -295,7 +296,7 @@ absl::StatusOr<std::set<int64_t>> RecordStore::IngestedRows(absl::string_view di
 }
 
 absl::StatusOr<std::vector<Sample>> RecordStore::History(const KernelKey& key) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   ASSIGN_OR_RETURN(
       SqliteStatement statement,
       database_.Prepare(absl::StrCat("SELECT ", kSampleColumns, " FROM samples WHERE kernel = ",
@@ -317,7 +318,7 @@ absl::StatusOr<std::optional<double>> RecordStore::Query(const KernelKey& key) c
 }
 
 absl::StatusOr<std::vector<Record>> RecordStore::Select(const RecordFilter& filter) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   std::string where;
   std::vector<absl::string_view> values;
   for (const auto& [column, value] : {std::pair<const char*, const std::string&>{"gpu", filter.gpu},
@@ -356,7 +357,7 @@ absl::StatusOr<std::vector<Record>> RecordStore::Select(const RecordFilter& filt
 }
 
 absl::StatusOr<std::vector<RecordSummary>> RecordStore::Summarise() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   ASSIGN_OR_RETURN(SqliteStatement statement,
                    database_.Prepare("SELECT gpu, op, source, count(DISTINCT kernels.id), count(*) "
                                      "FROM kernels JOIN samples ON samples.kernel = kernels.id "
@@ -371,12 +372,12 @@ absl::StatusOr<std::vector<RecordSummary>> RecordStore::Summarise() const {
 }
 
 absl::StatusOr<int64_t> RecordStore::size() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   return Count("SELECT count(*) FROM kernels");
 }
 
 absl::StatusOr<int64_t> RecordStore::generation() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   return Count("SELECT coalesce(max(id), 0) FROM samples");
 }
 

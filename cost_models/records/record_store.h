@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/fork_safe_mutex.h"
 #include "cost_models/records/kernel_key.h"
 #include "cost_models/records/sqlite.h"
 
@@ -53,7 +53,8 @@ struct RecordSummary {
 };
 
 // A file of measured kernels (SQLite). Thread-safe, and safe alongside other
-// processes: any number read while one writes; writers wait for each other.
+// processes: any number read while one writes; writers wait for each other. A
+// process that forks waits for statements under way, so that the child may go on.
 //
 // - Every sample is kept; the best of a key is its answer.
 // - What was acknowledged survives a crash; what was not leaves no trace.
@@ -110,7 +111,7 @@ class RecordStore {
   absl::StatusOr<int64_t> Count(absl::string_view sql) const;
 
   const std::string path_;
-  mutable std::mutex mutex_;  // one statement at a time
+  mutable ForkSafeMutex mutex_;  // one statement at a time
   SqliteDatabase database_;
 };
 

@@ -110,12 +110,15 @@ class Ranking {
     std::vector<int64_t> best = Simulated();
     result->evaluated = static_cast<int64_t>(best.size());
     result->bounded = bounded_;
+    int64_t open = count_ - result->evaluated;
     for (int64_t i = 0; i < count_; ++i) {
-      if (!outcomes_[i].excluded.empty()) ++result->excluded[outcomes_[i].excluded];
+      if (outcomes_[i].excluded.empty()) continue;
+      ++result->excluded[outcomes_[i].excluded];
+      --open;
     }
     if (!finished) {
       result->stopped = true;
-      result->open = count_ - decided_;
+      result->open = open;  // not by the last report: threads end what they have begun
       result->bound = bound_;
     }
     std::stable_sort(best.begin(), best.end(),

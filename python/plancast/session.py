@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +25,15 @@ class Session:
     """A thread-safe memo of everything that plans share: graphs, blocks, backward rules.
 
     Pass one to several calls to share their work. It never changes a result, and begins anew
-    where it holds many thousands of values, so that memory does not grow without end.
+    where it holds many thousands of values, so that memory does not grow without end, and in a
+    child process, where a thread that is not there may have been about to change it.
 
     >>> session = Session()
     >>> session.misses
     0
     """
 
-    __slots__ = ("_before", "_learned", "_memo", "_prior", "_records")
+    __slots__ = ("_before", "_learned", "_memo", "_prior", "_process", "_records")
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class Session:
             arguments.instance(records, Records, "records", 'Records("kernels.db")')
         self._records, self._prior, self._learned = records, prior, learned
         self._before = 0  # misses of memos that are gone
+        self._process = os.getpid()
         self._memo = self._empty()
 
     def _empty(self) -> _Memo:
@@ -67,11 +70,13 @@ class Session:
 
     @property
     def _core(self) -> _Memo:
-        """The memo; an empty one where it has grown large. Calls under way keep theirs."""
+        """The memo; an empty one where it has grown large, or is another process's. Calls under
+        way keep theirs."""
         memo = self._memo
-        if memo.misses > _MOST_VALUES:
+        if memo.misses > _MOST_VALUES or self._process != os.getpid():
             self._before += memo.misses
-            self._memo = memo = self._empty()
+            self._memo, self._process = self._empty(), os.getpid()
+            memo = self._memo
         return memo
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import re
+import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -63,6 +65,40 @@ def test_forks_and_threads_answer_as_one_does():
     if child == 0:
         os._exit(0 if times(session) == expected else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_child_may_use_the_session_and_the_records_that_threads_compute_with(tmp_path):
+    model, machine = pc.Model.preset("gpt2", seq=64), pc.Machine.preset("dgx-h100", hosts=1)
+    records = pc.Records(tmp_path / "kernels.db")
+    records.add(pc.Kernel.gemm(64, 768, 768), gpu="H100-SXM-80GB", seconds=1e-5)
+    session = pc.Session(records=records)
+    kernel = pc.Kernel.gemm(64, 768, 704)
+
+    def answers(session: pc.Session) -> list[float]:
+        plans = ("tp=2", "tp=2,sp", "mb=1", "pp=2,mb=1", "zero=1")
+        times = [pc.predict(model, machine, plan, session=session) for plan in plans]
+        return [records.estimate(kernel, machine).seconds, *(one.iteration_time for one in times)]
+
+    expected, stop = answers(pc.Session(records=records)), threading.Event()
+
+    def compute() -> bool:
+        same = True
+        while not stop.is_set():
+            same &= answers(session) == expected
+        return same
+
+    with ThreadPoolExecutor(3) as pool:
+        busy = [pool.submit(compute) for _ in range(3)]
+        try:
+            for _ in range(40):
+                child = os.fork()
+                if child == 0:
+                    signal.alarm(120)  # it would wait for ever
+                    os._exit(0 if answers(session) == expected else 1)
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        finally:
+            stop.set()
+        assert [one.result() for one in busy] == [True] * 3
 
 
 def _calls(path: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,7 @@ class KernelTime:
 
 @checked
 class Records:
-    """A file of measured kernels. Safe beside other processes that read or write it.
+    """A file of measured kernels. Safe beside other threads and processes that read or write it.
 
     A kernel is known by op, shape, dtype and layout (`Kernel`), GPU, library and version.
     Samples of equal keys are all kept; the best is the answer. Times are seconds.
@@ -91,7 +92,7 @@ class Records:
         """Opens a store, or makes one where there is none unless `create` is False."""
         self._core = _core.RecordStore.open(str(path), create)
         self._library = self._version = ""
-        self._session: _core.Session | None = None
+        self._session: tuple[int, _core.Session] | None = None  # of the process of that number
 
     def only(self, *, library: str = "", version: str = "") -> Records:
         """The same store, for predictions by one library and version alone."""
@@ -190,9 +191,10 @@ class Records:
         return KernelTime(**self._estimate(kernel, machine, roofline=False))
 
     def _estimate(self, kernel: Kernel, machine: Machine, *, roofline: bool) -> dict[str, Any]:
-        if self._session is None:
-            self._session = self._make_session()
-        return _core.price_kernel(kernel.key, machine._core, self._session, roofline=roofline)
+        process, session = os.getpid(), self._session
+        if session is None or session[0] != process:
+            self._session = session = process, self._make_session()
+        return _core.price_kernel(kernel.key, machine._core, session[1], roofline=roofline)
 
     def _make_session(
         self, *, prior: bool = True, learned: _core.LearnedFields | None = None

@@ -1,12 +1,16 @@
 #include "cost_models/records/record_store.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cost_models/records/sqlite.h"
@@ -122,6 +126,33 @@ TEST(RecordStoreTest, RefusesWhatIsNoMeasurement) {
   EXPECT_THAT(store->Add(key, SampleOf(1e-6)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no GPU")));
   EXPECT_THAT(store->size(), IsOkAndHolds(0));
+}
+
+TEST(RecordStoreTest, AChildMayGoOnWhileThreadsOfItsParentRead) {
+  ASSERT_OK_AND_ASSIGN(auto store, RecordStore::Open(FreshPath(), Access::kCreate));
+  const KernelKey key = SomeKey(1);
+  ASSERT_OK(store->Add(key, SampleOf(2e-6)));
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) EXPECT_THAT(store->Query(key), IsOkAndHolds(std::optional<double>(2e-6)));
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(60);  // it would wait for ever
+      const absl::StatusOr<std::optional<double>> found = store->Query(key);
+      _exit(found.ok() && *found == 2e-6 ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(RecordStoreTest, PathsThatHoldNoStoreAreTold) {

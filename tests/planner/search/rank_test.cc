@@ -1,9 +1,11 @@
 #include "planner/search/rank.h"
 
+#include <chrono>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -209,6 +211,31 @@ TEST_F(RankTest, WhatIsFoundWhenItIsStoppedStays) {
   EXPECT_LE(all.plans[0].iteration_time_s, some.plans[0].iteration_time_s);
   EXPECT_LE(some.bound, all.plans[0].iteration_time_s);
   EXPECT_EQ(some.evaluated + some.bounded + some.open, all.evaluated + all.bounded);
+}
+
+// Plans that threads still finish after the ranking is stopped are not open, too.
+TEST_F(RankTest, EveryPlanIsEitherOpenOrNotWhereSeveralThreadsAreStopped) {
+  const auto in_all = [](const RankResult& result) {
+    int64_t plans = result.evaluated + result.bounded + result.open;
+    for (const auto& [why, count] : result.excluded) plans += count;
+    return plans;
+  };
+  RankOptions options;
+  options.threads = 3;
+  options.partial = true;
+  ASSERT_OK_AND_ASSIGN(const RankResult all, Run("mb=*", options, "dgx-a100-80g:2"));
+  for (const int64_t top : {0, 3}) {
+    options.top = top;
+    for (const int64_t enough : {1, 40, 400}) {
+      options.progress = [enough](const RankProgress& so_far) {
+        if (so_far.done < enough) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the others go on
+        return false;
+      };
+      ASSERT_OK_AND_ASSIGN(const RankResult some, Run("mb=*", options, "dgx-a100-80g:2"));
+      EXPECT_EQ(in_all(some), in_all(all)) << top << " " << enough;
+    }
+  }
 }
 
 TEST_F(RankTest, CountsPlansThatDoNotFit) {

@@ -1,0 +1,27 @@
+#ifndef PLANCAST_BASE_FORK_SAFE_MUTEX_H_
+#define PLANCAST_BASE_FORK_SAFE_MUTEX_H_
+
+#include <mutex>
+
+namespace plancast {
+
+// A mutex that a child process never finds taken: a fork waits until no other thread holds
+// one, so that what they guard is whole in the child. Whoever holds one takes no other of
+// these, nor forks.
+class ForkSafeMutex {
+ public:
+  ForkSafeMutex();
+  ~ForkSafeMutex();
+  ForkSafeMutex(const ForkSafeMutex&) = delete;
+  ForkSafeMutex& operator=(const ForkSafeMutex&) = delete;
+
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+}  // namespace plancast
+
+#endif  // PLANCAST_BASE_FORK_SAFE_MUTEX_H_
