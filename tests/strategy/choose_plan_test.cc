@@ -283,15 +283,11 @@ TEST(ChoosePlanTest, KeyValueHeadsMayBeFewerThanTp) {
 
 TEST(ChoosePlanTest, WhatCannotBePutOffYetIsRefused) {
   EXPECT_TRUE(Choose("tp=8,pp=4,schedule=zb1p,zero=2")->options.splits_backward());
+  EXPECT_TRUE(Choose("tp=8,pp=4,schedule=zbh1,offload=activations")->options.splits_backward());
   SoftwareProfile fresh;
   fresh.update.fresh_gradients = true;
-  for (const auto& [plan, profile, word] :
-       {std::make_tuple("tp=8,pp=4,schedule=zbh1,offload=activations", SoftwareProfile(),
-                        "offload=activations"),
-        std::make_tuple("tp=8,pp=4,schedule=zb2p", fresh, "made anew")}) {
-    EXPECT_THAT(Choose(plan, Context(), profile),
-                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr(word)));
-  }
+  EXPECT_THAT(Choose("tp=8,pp=4,schedule=zb2p", Context(), fresh),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("made anew")));
 }
 
 TEST(ChoosePlanTest, UnknownFactsAreNotChecked) {

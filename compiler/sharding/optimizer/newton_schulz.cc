@@ -11,7 +11,7 @@ constexpr double kBytes = 2;  // of an element in bf16
 KernelSpec Product(int64_t count, int64_t m, int64_t n, int64_t k) {
   KernelSpec kernel;
   kernel.family = KernelFamily::kGemm;
-  kernel.label = "newton_schulz";
+  kernel.label = "newton-schulz";
   kernel.dtype = DType::kBf16;
   kernel.batch = count;
   kernel.m = m;
