@@ -31,7 +31,7 @@ _OPS = (
             "lion",
             "lamb",
             "muon",
-            "newton_schulz",
+            "newton-schulz",
             "grad_norm",
             "grad_clip",
             "zero_grad",
