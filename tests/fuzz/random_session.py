@@ -38,10 +38,10 @@ TOLD = (
 TYPES = {
     "grad_dtype": ("fp32", "bf16"), "param_dtype": ("fp32", "bf16"),
     "state_dtype": ("fp32", "bf16"), "reduce_dtype": ("fp32", "bf16"),
-    "optimizer_type": ("sgd", "sgd-momentum", "adagrad", "lion", "lamb", "muon"),
     "cuda_graphs": (True,), "fidelity": ("chunks",),
     "what_if": ("nic=2x", "straggler:0=0.5", "op:attn=free", "kernel:gemm=2x"),
 }  # fmt: skip
+OPTIMIZERS = ("sgd", "sgd-momentum", "adagrad", "lion", "lamb", "muon")
 # Of a space, each key with what it may be; at most so many plans.
 SPACE = {
     "tp": ("1", "1|2", "1|2|4", "*"), "pp": ("1", "1|2", "1..4"), "vpp": ("1", "1", "1|2"),
@@ -175,6 +175,9 @@ def draw(seed: int) -> Drawn:
     for name, values in TYPES.items():
         if rng.random() < 0.04:
             options[name] = rng.choice(values)
+    beside = random.Random(f"optimizer {seed}")  # other draws stay what they are
+    if beside.random() < 0.1:
+        options["optimizer_type"] = beside.choice(OPTIMIZERS)
     told = list(rng.choice(TOLD)) if rng.random() < 0.25 else []
     space = _draw_space(rng)
     return Drawn(seed, model, kind, machine, damage, strategy, options, told, space)
