@@ -296,7 +296,7 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
   EXPECT_GT(pieces_, kPlansPerSlice / 10);
   EXPECT_GT(spread_, kPlansPerSlice / 100);
   EXPECT_GT(apart_sharded_, kPlansPerSlice / 200);
-  EXPECT_GT(apart_copied_, kPlansPerSlice / 100);
+  EXPECT_GT(apart_copied_, 0);
   EXPECT_GT(apart_on_ranks_, 0);
   EXPECT_GT(spread_sharded_, 0);
   EXPECT_GT(placed_on_ranks_, 0);
