@@ -234,8 +234,12 @@ class HomePlanMaker {
         RETURN_IF_ERROR(CheckAgree(PathOf(segment, body.ops[o]), said[o], own));
         RETURN_IF_ERROR(CheckHomeRank({mesh_, options_, place_}, PathOf(segment, body.ops[o]),
                                       said[o], own.homes, body.tensors[t], layouts[t]));
-        NoteReach(segment, body.ops[o], own, body.tensors[t].frozen || body.tensors[t].sparse,
-                  layouts[t], HasCopies(*bodies_[bound_body], body, t));
+        if (body.tensors[t].sparse) {
+          reach_.NoteTable(segment, body.ops[o]);
+        } else {
+          NoteReach(segment, body.ops[o], own, body.tensors[t].frozen, layouts[t],
+                    HasCopies(*bodies_[bound_body], body, t));
+        }
         if (reader[t] < 0) reader[t] = static_cast<int>(o);
         const OpWord first = WordOn(said[reader[t]], options_);
         if (SameHomes(first, own)) continue;

@@ -34,6 +34,11 @@ void HomeReach::NoteParameter(int segment, const OpNode& op, bool trained, bool 
   });
 }
 
+void HomeReach::NoteTable(int segment, const OpNode& op) {
+  ForEachNodeOver(segment, op,
+                  [&](const std::string& node, const Directives&) { tables_.insert(node); });
+}
+
 void HomeReach::NoteActivations(int segment, const OpNode& op, const Home& home) {
   ForEachNodeOver(segment, op, [&](const std::string& node, const Directives& said) {
     if (said.home[HomeKind::kActivations] == home) moving_.insert(node);
@@ -50,7 +55,10 @@ absl::Status HomeReach::Check() const {
       const auto known = reach_.find(path);
       if (known == reach_.end()) {
         return absl::InvalidArgumentError(absl::StrCat(
-            said, "is the home of nothing: there are no parameters below. Leave it out."));
+            said, "is the home of nothing: ",
+            tables_.count(path) > 0 ? "tables with sparse gradients stay whole where they are used"
+                                    : "there are no parameters below",
+            ". Leave it out."));
       }
       if (kind != HomeKind::kWeights && !known->second.trained) {
         return absl::InvalidArgumentError(

@@ -21,6 +21,8 @@ class HomeReach {
   // copies that `shares_out` says a home over an axis cuts.
   void NoteParameter(int segment, const OpNode& op, bool trained, bool in_buckets,
                      const std::function<bool(const std::string& axis)>& shares_out);
+  // `op` reads a table with sparse gradients, which has no home but where its op is.
+  void NoteTable(int segment, const OpNode& op);
   // A segment with `op` has activations that the home moves.
   void NoteActivations(int segment, const OpNode& op, const Home& home);
 
@@ -43,6 +45,7 @@ class HomeReach {
   const StrategyTree& tree_;
   std::map<std::string, Reach> reach_;  // by node
   std::set<std::string> moving_;        // nodes whose homes move activations
+  std::set<std::string> tables_;        // nodes over tables with sparse gradients
 };
 
 }  // namespace plancast

@@ -236,10 +236,13 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     if (!share.on_host) gradients_here += grad_each * static_cast<double>(share.elements);
     if (share.on_host) on_host += share.elements;
   }
-  const auto any_of = [&](const Pass& pass, bool host) {
-    return std::any_of(shares.begin(), shares.end(), [&](const ShardedUpdate::Share& share) {
-      return share.on_host == host && (pass.of == Pass::kAll || ElementsOf(pass, share) > 0);
-    });
+  // One pass at least: others wait for the step of a device that has nothing to update.
+  const auto runs_here = [&](const Pass& pass) {
+    const bool only = &pass == &passes.back() && builder.size() == 0;
+    return updates_here && (pass.of == Pass::kAll || only ||
+                            std::any_of(shares.begin(), shares.end(), [&](const auto& share) {
+                              return !share.on_host && ElementsOf(pass, share) > 0;
+                            }));
   };
   const auto sum_of = [&](const Pass& pass, bool host) {
     Traffic sum;
@@ -260,7 +263,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
         "grad_clip", {ready});
   }
   for (const Pass& pass : passes) {
-    if (any_of(pass, /*host=*/false)) {
+    if (runs_here(pass)) {
       const Traffic here = sum_of(pass, false);
       const std::string label(pass.label);
       ready =

@@ -104,6 +104,15 @@ TEST(OptimizerStepTest, MuonMultipliesMatricesAndLeavesTheRestToAdam) {
   EXPECT_EQ(NewtonSchulzFlops(10, 20), 5 * (4.0 * 10 * 10 * 20 + 2 * 10 * 10 * 10));
 }
 
+TEST(OptimizerStepTest, MuonHasAStepWhereThereIsNothingToUpdate) {
+  SoftwareProfile profile = PlainProfile();
+  profile.update.type = OptimizerType::kMuon;
+  EXPECT_THAT(LabelsOf(OptimizerStep(profile, DType::kBf16, 0, {})), ElementsAre("adam"));
+  ShardedUpdate sharded;
+  sharded.shares = {{800, false, false, {800, {{2, 20, 20}}}}};
+  EXPECT_EQ(LabelsOf(OptimizerStep(profile, DType::kBf16, 800, {}, sharded)).back(), "muon");
+}
+
 // torch/optim/sgd.py, _multi_tensor_sgd, in fp32: add, mul, add, add.
 TEST(OptimizerStepTest, MomentumOperationByOperation) {
   SoftwareProfile profile = PlainProfile();

@@ -96,6 +96,19 @@ def test_tables_cut_by_hand_find_their_share() -> None:
     assert cut.memory[0].gradients <= whole.memory[0].gradients
 
 
+def test_homes_share_out_no_table() -> None:
+    for kind in ("weights", "state"):
+        tree = pc.Strategy.from_yaml(
+            f"plan: dp=4,mb=1024\nnodes:\n  embedding.table0: {{home: {{{kind}: shard(dp)}}}}\n"
+        )
+        with pytest.raises(InputError, match="tables with sparse gradients stay whole"):
+            run(dlrm(sparse=True), tree)
+    on = {f"embedding.table{i}": {"on": {"dp": i % 4}} for i in range(TABLES)}
+    dealt = run(dlrm(sparse=True), pc.Strategy.from_dict({"plan": "dp=4,mb=1024", "nodes": on}))
+    whole = run(dlrm(sparse=True))
+    assert dealt.memory[0].parameters < whole.memory[0].parameters / 3
+
+
 def test_only_what_looks_rows_up_has_sparse_gradients() -> None:
     net = GraphBuilder("net", hidden=8, wide=16)
     module = net.module("first")
