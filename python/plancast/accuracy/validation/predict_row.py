@@ -202,6 +202,8 @@ def _best(
     chosen = {}
     if candidate.micro_batch is not None:
         chosen["mb"] = f"{candidate.micro_batch} (unknown: fastest that fits)"
+    if forecast.profile != job.profile:
+        chosen["profile"] = f"{forecast.profile} (`{job.profile}` on {machine.gpu})"
     if candidate.recompute is not None:
         chosen["recompute"] = f"{candidate.recompute} (unknown: first that fits)"
     return forecast, candidate, chosen
