@@ -9,13 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/bind/plan_mesh.h"
+#include "compiler/bind/vocabulary.h"
 #include "graph/split/op_split.h"
 
 namespace plancast {
 namespace {
-
-// Dims of tables and of the output layer: `vocab`, `vocab_3`.
-constexpr absl::string_view kVocabularyDim = "vocab";
 
 // Per tensor of the body: a matrix that only products read whose operands may be
 // quantised.
@@ -59,6 +57,7 @@ std::vector<int> RowDims(const Body& body) {
   return rows;
 }
 
+// Tables and the output layer have such dims, `vocab` and `vocab_3`.
 bool HasVocabulary(const ModelGraph& graph, const TensorInfo& tensor) {
   return std::any_of(tensor.dims.begin(), tensor.dims.end(), [&](int dim) {
     return absl::StartsWith(graph.dims[dim].name, kVocabularyDim);

@@ -20,8 +20,8 @@ struct LookUps {
   double rows = 1, width = 1, table_rows = 1;
 };
 
-// `gradient`: the table's, a tensor of the op's rule, with `shape` on one device. An index goes
-// over all points of its own factors; the factor that no operand has is what it picks from, of
+// `gradient`: the table's, a tensor of the op's rule; `whole`: its shape on all devices. An index
+// goes over all points of its own factors; the factor that no operand has is what it picks from, of
 // which a device that has a part finds its share.
 LookUps LookUpsOf(const LowerContext& context, const PlanStep& step, int gradient,
                   const std::vector<int64_t>& whole) {

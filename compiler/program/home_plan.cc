@@ -180,6 +180,7 @@ class HomePlanMaker {
     }
     RETURN_IF_ERROR(JoinedBodies(&plan));
     RETURN_IF_ERROR(CheckTied(plan));
+    RETURN_IF_ERROR(CheckMatrices(plan));
     RETURN_IF_ERROR(CheckFreed(plan));
     RETURN_IF_ERROR(reach_.Check());
     return std::make_shared<const HomePlan>(std::move(plan));
@@ -386,6 +387,7 @@ class HomePlanMaker {
 
   // Muon multiplies matrices, which takes the device.
   absl::Status CheckMatrices(const HomePlan& plan) const {
+    if (profile_.update.type != OptimizerType::kMuon) return absl::OkStatus();
     bool on_host = false;
     for (const HomePlan::OfBody& segment : plan.segments_) {
       for (const auto& part : segment.parts) on_host = on_host || part.homes.state_on_host;
@@ -399,9 +401,6 @@ class HomePlanMaker {
   // Gradients are given up behind the update, or behind weights that come after it: a rank that
   // updates nothing, and gets its weights in the next iteration, knows no such time.
   absl::Status CheckFreed(const HomePlan& plan) const {
-    if (profile_.update.type == OptimizerType::kMuon) {
-      RETURN_IF_ERROR(CheckMatrices(plan));
-    }
     const bool sums_norm = profile_.update.finds_norm() || options_.pp > 1;
     const bool in_next = options_.overlap.count(Overlap::kParam) > 0;
     bool elsewhere = false, here = false;

@@ -42,8 +42,7 @@ def read(document: dict[str, Any], what: str, known: Known) -> Contents[str]:
     if "attention" in facts:
         keys["attn"] = "unfused" if facts["attention"] == "torch" else "flash"
     dtype, types = _types(facts, what)
-    if (optimizer := read_optimizer(facts, _OPTIMIZERS)) != "adam":
-        types["optimizer_type"] = optimizer
+    types |= read_optimizer(facts, _OPTIMIZERS)
     if facts["optimizer"] == "decoupled_lionw_8b":
         types["state_dtype"] = "int8"
     return Contents(

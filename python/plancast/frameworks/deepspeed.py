@@ -207,8 +207,7 @@ def _types(facts: table.Facts) -> tuple[str | None, dict[str, str]]:
     if facts["optimizer"] and "8bit" in facts["optimizer"].lower():
         types["state_dtype"] = "int8"
     elif facts["optimizer"]:
-        found = read_optimizer(facts, _OPTIMIZERS, momentum=facts["momentum"] > 0)
-        types |= {} if found == "adam" else {"optimizer_type": found}
+        types |= read_optimizer(facts, _OPTIMIZERS, momentum=facts["momentum"] > 0)
     return dtype, types
 
 

@@ -212,8 +212,7 @@ def _types(facts: table.Facts) -> tuple[str | None, dict[str, str]]:
     if "8bit" in facts["optimizer"]:
         types["state_dtype"] = "int8"
     if not facts["optimizer"].startswith("adamw"):
-        found = read_optimizer(facts, _OPTIMIZERS)
-        types |= {} if found == "adam" else {"optimizer_type": found}
+        types |= read_optimizer(facts, _OPTIMIZERS)
     return dtype, types
 
 

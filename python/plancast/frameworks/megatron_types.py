@@ -26,8 +26,7 @@ def read_types(facts: table.Facts, what: str) -> tuple[str | None, dict[str, str
     states = [facts[name] or "fp32" for name in ("exp_avg", "exp_avg_sq")]
     if states != ["fp32", "fp32"]:
         types["state_dtype"] = "+".join(dict.fromkeys(states))
-    if (optimizer := read_optimizer(facts, _OPTIMIZERS, facts["momentum"] > 0)) != "adam":
-        types["optimizer_type"] = optimizer
+    types |= read_optimizer(facts, _OPTIMIZERS, momentum=facts["momentum"] > 0)
     if facts["main_grads"] == "bf16":
         types["main_grad_dtype"] = "bf16"
     if facts["main_params"] == "fp16":

@@ -10,8 +10,12 @@ from plancast.frameworks.plan import Plan
 ADAM = ("adam", "adamw")
 
 
-def read_optimizer(facts: table.Facts, names: Mapping[str, str], momentum: bool = False) -> str:
-    """The optimizer (`optimizer_type`) that a file names; what is none of `names` is unsupported.
+def read_optimizer(
+    facts: table.Facts, names: Mapping[str, str], momentum: bool = False
+) -> dict[str, str]:
+    """The optimizer that a file names, as `optimizer_type`; of Adam's nothing is said.
+
+    What is none of `names` is unsupported.
 
     Args:
       facts: what the file says, with a row `optimizer`.
@@ -23,8 +27,10 @@ def read_optimizer(facts: table.Facts, names: Mapping[str, str], momentum: bool 
     if found is None:
         known = ", ".join(names)
         facts.cannot_say(f"{facts.key('optimizer')} = `{said[:40]}`: none of {known}.")
-        return "adam"
-    return "sgd-momentum" if found == "sgd" and momentum else found
+        return {}
+    if found in ADAM:
+        return {}
+    return {"optimizer_type": "sgd-momentum" if found == "sgd" and momentum else found}
 
 
 def take_optimizer(plan: Plan, types: dict[str, str], names: Mapping[str, str]) -> str | None:

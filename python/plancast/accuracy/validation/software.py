@@ -139,8 +139,7 @@ def moments_in(software: str, model: str) -> str | None:
     >>> moments_in("Megatron-Bridge 26.02", "deepseek-v3")
     'bf16'
     """
-    types: dict[str, str] = (_entry(software) or {}).get("moments", {})
-    return next((said for models, said in types.items() if re.match(models, model)), None)
+    return _by_model(software, "moments", model)
 
 
 def optimizer_in(software: str, model: str) -> str | None:
@@ -149,8 +148,12 @@ def optimizer_in(software: str, model: str) -> str | None:
     >>> optimizer_in("DeepLearningExamples PyTorch", "resnet50")
     'sgd-momentum'
     """
-    names: dict[str, str] = (_entry(software) or {}).get("optimizers", {})
-    return next((said for models, said in names.items() if re.match(models, model)), None)
+    return _by_model(software, "optimizers", model)
+
+
+def _by_model(software: str, key: str, model: str) -> str | None:
+    said: dict[str, str] = (_entry(software) or {}).get(key, {})
+    return next((word for models, word in said.items() if re.match(models, model)), None)
 
 
 def prefetch_of(software: str) -> int | None:
