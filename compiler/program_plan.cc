@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "compiler/activations/parking_plan.h"
 #include "compiler/bind/plan_mesh.h"
-#include "compiler/lower/op_memory.h"
 #include "compiler/program/stage_contents.h"
 #include "compiler/schedule/made_orders.h"
 #include "compiler/schedule/pair_steps.h"
@@ -68,14 +67,6 @@ std::set<PlanTrait> TraitsOf(const CompileRequest& request) {
   const bool below = std::any_of(tree.nodes().begin(), tree.nodes().end(),
                                  [](const auto& node) { return !node.first.empty(); });
   if (below) traits.insert(PlanTrait::kNodes);
-  const SoftwareProfile::Types& types = request.profile->types;
-  const bool few_bits = ElementBytes(request.dtype) < ElementBytes(StorageType(request.dtype));
-  if (few_bits && (types.quantized_activations || types.quantized_gathers)) {
-    traits.insert(PlanTrait::kFewBits);
-  }
-  if (request.options->splits_backward() && KeepsMore(*request.graph, *request.profile)) {
-    traits.insert(PlanTrait::kOpMemory);
-  }
   return traits;
 }
 

@@ -8,6 +8,28 @@
 
 namespace plancast {
 
+BytesKept BytesKeptOf(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
+                      const BackwardHalves& halves) {
+  BytesKept kept;
+  kept.from_forward = KeptBytes(context, plan, buffers, plan.saved, plan.backward);
+  DropBuffers(context, plan.backward, buffers, &kept.from_forward);
+  const std::vector<PlanStep>& later = halves.weights.steps;
+  kept.until_weights = KeptBytes(context, plan, buffers, halves.reads, later, /*ports=*/false);
+  DropBuffers(context, later, buffers, &kept.until_weights);
+  return kept;
+}
+
+std::vector<int> Stays(const Buffers& buffers, const std::vector<int>& kept,
+                       const std::vector<int>& out_ports) {
+  std::set<int> seen;
+  std::vector<int> stays;
+  for (int value : kept) {
+    if (value >= 0 && seen.insert(buffers.of_value[value]).second) stays.push_back(value);
+  }
+  stays.insert(stays.end(), out_ports.begin(), out_ports.end());
+  return stays;
+}
+
 void WriteLives(const LivesOf& of, const BlockBorder& border, std::vector<BufferLife>* lives,
                 std::vector<int>* tensors, BlockBuilder* builder) {
   const Buffers& buffers = of.buffers;
@@ -39,8 +61,9 @@ void WriteLives(const LivesOf& of, const BlockBorder& border, std::vector<Buffer
     const BufferLife& life = (*lives)[b];
     const int64_t bytes = buffers.bytes[b];
     const bool touched = life.last >= 0;
-    if (of.kept_bytes[b] != bytes) {
-      const QuantizedLife quantized{bytes, of.kept_bytes[b], kept[b], life.enters, of.backward};
+    if (of.entered_bytes[b] != bytes || of.kept_bytes[b] != bytes) {
+      const QuantizedLife quantized{bytes, of.entered_bytes[b], of.kept_bytes[b], kept[b],
+                                    life.enters};
       AddQuantized(quantized, touched ? life.first : 0, std::max(life.last, 0), tensor(b), builder);
       continue;
     }

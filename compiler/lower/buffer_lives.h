@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "compiler/body/body_plan.h"
+#include "compiler/body/split_backward.h"
 #include "compiler/lower/buffers.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 #include "compiler/lower/lower_block.h"
 
 namespace plancast {
@@ -17,13 +20,26 @@ struct BufferLife {
   bool enters = false;  // it was alive before
 };
 
-// Of which body and phase; `kept_bytes`: of each buffer from forward to backward.
+// Bytes of each buffer between two passes of a body: from forward to backward, and from that to
+// weight gradients. Other than its own where products read it quantised, or readers drop it.
+struct BytesKept {
+  std::vector<int64_t> from_forward, until_weights;
+};
+BytesKept BytesKeptOf(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
+                      const BackwardHalves& halves);
+
+// Of which body; bytes of each buffer that was kept for the block, and that the block keeps for
+// a later one.
 struct LivesOf {
   const Buffers& buffers;
-  const std::vector<int64_t>& kept_bytes;
-  const bool backward;
+  const std::vector<int64_t>&entered_bytes, &kept_bytes;
   const std::string& path;
 };
+
+// What is alive after a block: values that are kept, once for each buffer (several versions may
+// share one), and those that its ports hand on.
+std::vector<int> Stays(const Buffers& buffers, const std::vector<int>& kept,
+                       const std::vector<int>& out_ports);
 
 // Values alive before and after a block, and those that its ports take over and hand on.
 struct BlockBorder {

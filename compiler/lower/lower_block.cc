@@ -29,37 +29,36 @@ namespace plancast {
 namespace {
 
 // One phase of a body: steps, each in a group that is launched together, and the values that
-// come in by ports.
+// come in by ports; bytes of buffers that were kept for it, and that it keeps for later.
 struct PassSteps {
-  const std::vector<PlanStep>& steps;
+  PhaseSteps steps;
   const std::vector<int>& groups;
   const std::vector<int>& in_ports;
-  bool backward = false;
+  const std::vector<int64_t>&entered_bytes, &kept_bytes;
 };
 
 // Lowers one list of plan steps (one phase) to a block.
 class PhaseLowering {
  public:
   PhaseLowering(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
-                const PassSteps& pass, const std::vector<int64_t>& kept_bytes,
-                const std::string& name, const std::string& path)
+                const PassSteps& pass, const std::string& name, const std::string& path)
       : context_(context),
         plan_(plan),
         buffers_(buffers),
-        kept_bytes_(kept_bytes),
+        pass_(pass),
         gathered_share_(GatheredShare(context)),
         sums_(SumFusionOf(context)),
         sum_read_bytes_(sums_ == SumFusion::kOwnType ? context.Bytes(DType::kCompute) : 0),
-        steps_(pass.steps),
+        steps_(pass.steps.own),
         groups_(pass.groups),
-        backward_(pass.backward),
+        backward_(pass.steps.backward),
         path_(path),
         in_ports_(pass.in_ports),
         builder_(name, static_cast<int>(pass.in_ports.size())),
         rebuilt_(context, plan, path_, &builder_),
         ready_(plan.values.size(), BlockBuilder::kNone),
-        last_task_(pass.steps.size(), BlockBuilder::kNone),
-        tasks_(pass.steps.size()),
+        last_task_(pass.steps.own.size(), BlockBuilder::kNone),
+        tasks_(pass.steps.own.size()),
         made_in_group_(plan.values.size(), -1),
         comes_quantized_(plan.values.size(), false),
         lives_(buffers.bytes.size()),
@@ -72,7 +71,9 @@ class PhaseLowering {
   // `enters` and `stays`: values alive before and after the block.
   BlockTemplate Run(const std::vector<int>& enters, const std::vector<int>& stays,
                     const std::vector<int>& out_ports) {
-    if (gathered_share_ != 1) readers_ = ReadersOf(context_, plan_, steps_);
+    if (gathered_share_ != 1) {
+      readers_ = ReadersOf(context_, plan_, backward_ ? plan_.backward : plan_.forward);
+    }
     for (size_t s = 0; s < steps_.size();) {
       size_t end = s + 1;
       while (end < steps_.size() && groups_[end] == groups_[s]) ++end;
@@ -107,14 +108,17 @@ class PhaseLowering {
       builder_.AddOutPort(ready == BlockBuilder::kNone ? last : ready);
     }
     if (builder_.size() > 0) {
-      WriteLives({buffers_, kept_bytes_, backward_, path_}, {enters, stays, in_ports_, out_ports},
-                 &lives_, &tensors_, &builder_);
+      WriteLives({buffers_, pass_.entered_bytes, pass_.kept_bytes, path_},
+                 {enters, stays, in_ports_, out_ports}, &lives_, &tensors_, &builder_);
     }
-    AddOpMemory(context_, steps_, tasks_, backward_, path_, &builder_);
+    AddOpMemory(context_, pass_.steps, tasks_, path_, &builder_);
     builder_.ReadSums(sum_read_bytes_);
     fused_.TellWork(context_, plan_, &builder_);
     return std::move(builder_).Build();
   }
+
+  // What was gathered quantised in the half before is so in this one.
+  void GoOnFrom(const PhaseLowering& before) { comes_quantized_ = before.comes_quantized_; }
 
   // Per buffer: its number among the tensors of the block, or -1. Of a block that was run.
   const std::vector<int>& tensors() const { return tensors_; }
@@ -425,7 +429,7 @@ class PhaseLowering {
   const LowerContext& context_;
   const BodyPlan& plan_;
   const Buffers& buffers_;
-  const std::vector<int64_t>& kept_bytes_;  // per buffer: from forward to backward
+  const PassSteps pass_;
   const double gathered_share_;
   const SumFusion sums_;
   const double sum_read_bytes_;  // of an element
@@ -456,43 +460,44 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
   const BackwardHalves halves =
       context.splits_backward ? SplitBackward(plan, groups.backward) : BackwardHalves();
   const Buffers buffers = AssignBuffers(context, plan, groups, halves.reads);
-  std::vector<int64_t> kept_bytes = KeptBytes(context, plan, buffers);
-  DropBuffers(context, plan, buffers, &kept_bytes);
+  const std::vector<PlanStep>& later = halves.weights.steps;
+  const BytesKept kept = BytesKeptOf(context, plan, buffers, halves);
   const std::vector<int> saved = WithHeldInputs(context, plan, plan.saved);
   std::vector<int> before_backward = saved;
   const std::vector<int>& given = plan.grad_in_ports;
   before_backward.insert(before_backward.end(), given.begin(), given.end());
-  // Several saved versions may share a buffer: kept once.
-  auto once = [&buffers](std::vector<int> saved, const std::vector<int>& ports) {
-    std::set<int> seen;
-    std::vector<int> kept;
-    for (int value : saved) {
-      if (value >= 0 && seen.insert(buffers.of_value[value]).second) kept.push_back(value);
-    }
-    kept.insert(kept.end(), ports.begin(), ports.end());
-    return kept;
-  };
   const auto lower = [&](const PassSteps& pass, const char* suffix) {
-    return PhaseLowering(context, plan, buffers, pass, kept_bytes, name + suffix, path);
+    return PhaseLowering(context, plan, buffers, pass, name + suffix, path);
   };
-  const bool splits = !halves.weights.steps.empty();
+  const bool splits = !later.empty();
+  const std::vector<PlanStep>& now = splits ? halves.inputs.steps : plan.backward;
   const std::vector<int> none;
-  PhaseLowering forward = lower({plan.forward, groups.forward, plan.in_ports}, ".F");
-  PhaseLowering backward = lower(
-      {splits ? halves.inputs.steps : plan.backward,
-       splits ? halves.inputs.groups : groups.backward, plan.grad_in_ports, /*backward=*/true},
-      ".B");
-  PhaseLowering weights =
-      lower({halves.weights.steps, halves.weights.groups, none, /*backward=*/true}, ".W");
+  const std::vector<int64_t>& whole = buffers.bytes;
+  PhaseLowering forward =
+      lower({{plan.forward}, groups.forward, plan.in_ports, whole, kept.from_forward}, ".F");
+  PhaseLowering backward = lower({{now, /*backward=*/true, nullptr, splits ? &later : nullptr},
+                                  splits ? halves.inputs.groups : groups.backward,
+                                  plan.grad_in_ports,
+                                  kept.from_forward,
+                                  kept.until_weights},
+                                 ".B");
+  PhaseLowering weights = lower({{later, /*backward=*/true, &now, nullptr},
+                                 halves.weights.groups,
+                                 none,
+                                 kept.until_weights,
+                                 whole},
+                                ".W");
   BodyBlocks blocks;
-  blocks.forward = forward.Run(plan.in_ports, once(saved, plan.out_ports), plan.out_ports);
-  blocks.backward =
-      backward.Run(before_backward, once(halves.reads, plan.grad_out_ports), plan.grad_out_ports);
-  if (splits) blocks.weights = weights.Run(once(halves.reads, {}), {}, {});
+  blocks.forward =
+      forward.Run(plan.in_ports, Stays(buffers, saved, plan.out_ports), plan.out_ports);
+  blocks.backward = backward.Run(before_backward, Stays(buffers, halves.reads, plan.grad_out_ports),
+                                 plan.grad_out_ports);
+  weights.GoOnFrom(backward);
+  if (splits) blocks.weights = weights.Run(Stays(buffers, halves.reads, {}), {}, {});
   const BufferTensors tensors{saved, halves.reads, forward.tensors(), backward.tensors(),
                               weights.tensors()};
-  NotePorts(plan, buffers, kept_bytes, tensors, &blocks);
-  NoteKept(*context.mesh, plan, buffers, kept_bytes, tensors, &blocks);
+  NotePorts(plan, buffers, kept, tensors, &blocks);
+  NoteKept(*context.mesh, plan, buffers, kept, tensors, &blocks);
   return blocks;
 }
 

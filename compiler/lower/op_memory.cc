@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -107,6 +108,20 @@ class Events {
   BlockBuilder& builder_;
 };
 
+// The ops, piece by piece, that one half of a backward pass runs again or makes gradients of.
+struct OpsOfHalf {
+  using Ops = std::set<std::pair<int, int>>;
+  explicit OpsOfHalf(const std::vector<PlanStep>* half) {
+    if (half == nullptr) return;
+    for (const PlanStep& step : *half) {
+      if (step.kind != PlanStep::Kind::kOp) continue;
+      (step.part == Part::kRecompute ? again : gradients).emplace(step.op.op, step.piece);
+    }
+  }
+
+  Ops again, gradients;
+};
+
 // Inputs of a backward step as its forward rule calls them.
 bool Drops(const OpMemory* memory, const PlanStep& step, size_t input) {
   if (memory == nullptr || input >= step.op.rule->inputs().size()) return false;
@@ -115,24 +130,12 @@ bool Drops(const OpMemory* memory, const PlanStep& step, size_t input) {
 
 }  // namespace
 
-bool KeepsMore(const ModelGraph& graph, const SoftwareProfile& profile) {
-  // What shares an input's memory is a buffer like any other.
-  const auto apart = [](const ExtraTensor& extra) { return !extra.shared; };
-  const auto keeps = [&](const OpNode& op) {
-    const OpMemory* const memory = MemoryOf(profile, op);
-    return memory != nullptr && (std::any_of(memory->saved.begin(), memory->saved.end(), apart) ||
-                                 !memory->backward.empty() || !memory->not_saved.empty() ||
-                                 !memory->pinned_inputs.empty());
-  };
-  return std::any_of(graph.bodies.begin(), graph.bodies.end(), [&](const Body& body) {
-    return std::any_of(body.ops.begin(), body.ops.end(), keeps);
-  });
-}
-
-void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps,
-                 const std::vector<StepTasks>& tasks, bool backward, const std::string& path,
+void AddOpMemory(const LowerContext& context, const PhaseSteps& phase,
+                 const std::vector<StepTasks>& tasks, const std::string& path,
                  BlockBuilder* builder) {
   if (context.profile->tensors.op_memory.empty() || builder->size() == 0) return;
+  const std::vector<PlanStep>& steps = phase.own;
+  const OpsOfHalf before(phase.before), behind(phase.behind);
   const int ops = static_cast<int>(context.body().ops.size());
   int pieces = 1;
   for (const PlanStep& step : steps) pieces = std::max(pieces, step.piece + 2);
@@ -160,31 +163,33 @@ void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps
     const OpMemory* memory = MemoryOf(context, op);
     if (memory == nullptr) continue;
     const bool again = static_cast<bool>(context.bound->replays[op]);
+    const std::pair<int, int> piece(op, i % pieces - 1);
+    const bool ends = phase.backward && behind.gradients.count(piece) == 0;
     const StepTasks &ahead = forward[i], &back = gradients[i];
     if (ahead.last >= 0 && !keeps[op]) {
       events.Add(op, memory->forward, MemoryKind::kWorkspace, ahead.first, ahead.last);
     } else if (ahead.last >= 0) {
-      const int until = !backward && again ? ahead.last : backward ? back.last : -1;
+      const int until = !phase.backward && again ? ahead.last : ends ? back.last : -1;
       events.Add(op, memory->saved, MemoryKind::kActivations, ahead.first, until);
       events.Add(op, memory->forward, MemoryKind::kWorkspace, ahead.first, ahead.last);
-    } else if (backward && !again && back.last >= 0) {
+    } else if (ends && (!again || before.again.count(piece) > 0) && back.last >= 0) {
       events.Add(op, memory->saved, MemoryKind::kActivations, -1, back.last);
     }
-    if (input_gradient[i] >= 0) {
+    if (input_gradient[i] >= 0 && before.gradients.count(piece) == 0) {
       const StepTasks& step = tasks[input_gradient[i]];
       events.Add(op, memory->backward, MemoryKind::kWorkspace, step.first, step.last);
     }
   }
 }
 
-void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
-                 std::vector<int64_t>* kept_bytes) {
+void DropBuffers(const LowerContext& context, const std::vector<PlanStep>& steps,
+                 const Buffers& buffers, std::vector<int64_t>* kept_bytes) {
   if (context.profile->tensors.op_memory.empty()) return;
   std::vector<bool> dropped(kept_bytes->size(), false), read(kept_bytes->size(), false);
   const auto note = [&](std::vector<bool>* how, int value) {
     if (value >= 0 && buffers.of_value[value] >= 0) (*how)[buffers.of_value[value]] = true;
   };
-  for (const PlanStep& step : plan.backward) {
+  for (const PlanStep& step : steps) {
     const bool gradient = step.kind == PlanStep::Kind::kOp && step.part != Part::kRecompute;
     const OpMemory* memory = gradient ? MemoryOf(context, step.op.op) : nullptr;
     for (size_t i = 0; i < step.inputs.size(); ++i) {

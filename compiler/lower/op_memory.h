@@ -25,25 +25,30 @@ struct HeldMemory {
   int64_t each = 0, shared = 0;
 };
 
+// The steps of a block; of one half of a backward pass, those of the half before and behind it
+// (null: there is none).
+struct PhaseSteps {
+  const std::vector<PlanStep>& own;
+  bool backward = false;
+  const std::vector<PlanStep>*before = nullptr, *behind = nullptr;
+};
+
 // Writes the memory events of one phase: what is kept lives from the forward pass of
-// its op (or the second one, if the op runs again) to the end of its backward pass,
-// workspaces as long as their step. `tasks`: per step.
-void AddOpMemory(const LowerContext& context, const std::vector<PlanStep>& steps,
-                 const std::vector<StepTasks>& tasks, bool backward, const std::string& path,
+// its op (or the second one, if the op runs again) to the end of its backward pass, both halves
+// of it, workspaces as long as their step. `tasks`: per step.
+void AddOpMemory(const LowerContext& context, const PhaseSteps& steps,
+                 const std::vector<StepTasks>& tasks, const std::string& path,
                  BlockBuilder* builder);
 
-// Leaves nothing of buffers in `kept_bytes` (per buffer: from the forward to the backward
-// phase) that only ops read which drop them.
-void DropBuffers(const LowerContext& context, const BodyPlan& plan, const Buffers& buffers,
-                 std::vector<int64_t>* kept_bytes);
+// Leaves nothing of buffers in `kept_bytes` (per buffer: until `steps`, of a backward pass, read
+// it) that only ops read which drop them.
+void DropBuffers(const LowerContext& context, const std::vector<PlanStep>& steps,
+                 const Buffers& buffers, std::vector<int64_t>* kept_bytes);
 
 // Values that are alive from the forward to the backward phase: `saved` by rules, and what
 // software holds beside (SoftwareProfile::OpMemory::pinned_inputs).
 std::vector<int> WithHeldInputs(const LowerContext& context, const BodyPlan& plan,
                                 std::vector<int> saved);
-
-// Whether software keeps more for an op of the model from pass to pass than its rule.
-bool KeepsMore(const ModelGraph& graph, const SoftwareProfile& profile);
 
 // Bytes that a stage holds throughout the iteration for each repeat of the body, and once
 // for all of them.

@@ -14,6 +14,11 @@ bool Tells(const Block& block, int tensor, int64_t delta) {
   });
 }
 
+// Kept as it is.
+bool IsPlain(const BytesKept& kept, const Buffers& buffers, int b) {
+  return kept.from_forward[b] == buffers.bytes[b] && kept.until_weights[b] == buffers.bytes[b];
+}
+
 bool IsAmong(const std::vector<PortMemory>& ports, int tensor) {
   return std::count_if(ports.begin(), ports.end(),
                        [&](const PortMemory& p) { return p.tensor == tensor; }) == 1;
@@ -21,7 +26,7 @@ bool IsAmong(const std::vector<PortMemory>& ports, int tensor) {
 
 }  // namespace
 
-void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<int64_t>& kept_bytes,
+void NotePorts(const BodyPlan& plan, const Buffers& buffers, const BytesKept& kept,
                const BufferTensors& tensors, BodyBlocks* blocks) {
   const size_t count = buffers.bytes.size();
   std::vector<bool> saved(count, false), until_weights(count, false);
@@ -40,7 +45,7 @@ void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<i
     if (const int b = buffer_of(value); b >= 0) ++taken[b];
   }
   const Block &forward = blocks->forward.block, &backward = blocks->backward.block;
-  const auto plain = [&](int b) { return b >= 0 && kept_bytes[b] == buffers.bytes[b]; };
+  const auto plain = [&](int b) { return b >= 0 && IsPlain(kept, buffers, b); };
   for (int value : plan.in_ports) {
     InPortMemory& port = blocks->in_ports.emplace_back();
     const int b = buffer_of(value);
@@ -65,16 +70,13 @@ void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<i
 }
 
 void NoteKept(const DeviceMesh& mesh, const BodyPlan& plan, const Buffers& buffers,
-              const std::vector<int64_t>& kept_bytes, const BufferTensors& tensors,
-              BodyBlocks* blocks) {
+              const BytesKept& kept, const BufferTensors& tensors, BodyBlocks* blocks) {
   std::vector<bool> known(buffers.bytes.size(), false);
   for (const int value : tensors.saved) {
     const int b = value < 0 ? -1 : buffers.of_value[value];
     if (b < 0 || known[b]) continue;
     known[b] = true;
-    if (kept_bytes[b] != buffers.bytes[b] || tensors.forward[b] < 0 || tensors.backward[b] < 0) {
-      continue;
-    }
+    if (!IsPlain(kept, buffers, b) || tensors.forward[b] < 0 || tensors.backward[b] < 0) continue;
     std::vector<int> copies = CopiesOf(mesh, plan.values[value].layout);
     if (copies.empty()) continue;
     blocks->kept.push_back(

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/body/body_plan.h"
+#include "compiler/lower/buffer_lives.h"
 #include "compiler/lower/buffers.h"
 #include "compiler/lower/lower_block.h"
 
@@ -17,14 +18,13 @@ struct BufferTensors {
   const std::vector<int>&forward, &backward, &weights;
 };
 
-// Fills in the memory of the ports. `kept_bytes`: of each buffer from forward to backward.
-void NotePorts(const BodyPlan& plan, const Buffers& buffers, const std::vector<int64_t>& kept_bytes,
+// Fills in the memory of the ports.
+void NotePorts(const BodyPlan& plan, const Buffers& buffers, const BytesKept& kept,
                const BufferTensors& tensors, BodyBlocks* blocks);
 
 // Fills in what is kept and has copies (BodyBlocks::kept), but not what is kept in another type.
 void NoteKept(const DeviceMesh& mesh, const BodyPlan& plan, const Buffers& buffers,
-              const std::vector<int64_t>& kept_bytes, const BufferTensors& tensors,
-              BodyBlocks* blocks);
+              const BytesKept& kept, const BufferTensors& tensors, BodyBlocks* blocks);
 
 // Whether a block without tasks hands on more or less than what enters it: the gradients of both
 // operands of a sum, a part of a tensor.

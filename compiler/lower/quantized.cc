@@ -33,13 +33,13 @@ bool GathersInParts(const LowerContext& context) {
 }
 
 Readers ReadersOf(const LowerContext& context, const BodyPlan& plan,
-                  const std::vector<PlanStep>& steps) {
+                  const std::vector<PlanStep>& steps, bool ports) {
   Readers readers;
   readers.products.assign(plan.values.size(), false);
   readers.others.assign(plan.values.size(), false);
-  for (const std::vector<int>* ports : {&plan.out_ports, &plan.grad_out_ports}) {
-    for (int value : *ports) {
-      if (value >= 0) readers.others[value] = true;
+  for (const std::vector<int>* handed_on : {&plan.out_ports, &plan.grad_out_ports}) {
+    for (int value : *handed_on) {
+      if (ports && value >= 0) readers.others[value] = true;
     }
   }
   // Who reads a piece reads the whole.
@@ -63,14 +63,15 @@ Readers ReadersOf(const LowerContext& context, const BodyPlan& plan,
 }
 
 std::vector<int64_t> KeptBytes(const LowerContext& context, const BodyPlan& plan,
-                               const Buffers& buffers) {
+                               const Buffers& buffers, const std::vector<int>& kept,
+                               const std::vector<PlanStep>& steps, bool ports) {
   std::vector<int64_t> bytes = buffers.bytes;
   const double share = QuantizedShare(context);
   if (share == 1) return bytes;
-  const Readers readers = ReadersOf(context, plan, plan.backward);
-  std::vector<bool> saved(bytes.size(), false);
-  for (int value : plan.saved) {
-    if (value >= 0 && buffers.of_value[value] >= 0) saved[buffers.of_value[value]] = true;
+  const Readers readers = ReadersOf(context, plan, steps, ports);
+  std::vector<bool> holds(bytes.size(), false);
+  for (int value : kept) {
+    if (value >= 0 && buffers.of_value[value] >= 0) holds[buffers.of_value[value]] = true;
   }
   std::vector<bool> products(bytes.size(), false), others(bytes.size(), false);
   for (size_t v = 0; v < plan.values.size(); ++v) {
@@ -85,7 +86,7 @@ std::vector<int64_t> KeptBytes(const LowerContext& context, const BodyPlan& plan
     if (readers.others[v]) others[buffer] = true;
   }
   for (size_t b = 0; b < bytes.size(); ++b) {
-    if (!saved[b] || !products[b]) continue;
+    if (!holds[b] || !products[b]) continue;
     const auto quantized =
         static_cast<int64_t>(std::ceil(share * static_cast<double>(buffers.bytes[b])));
     bytes[b] = quantized + (others[b] ? buffers.bytes[b] : 0);
@@ -95,13 +96,13 @@ std::vector<int64_t> KeptBytes(const LowerContext& context, const BodyPlan& plan
 
 void AddQuantized(const QuantizedLife& life, int first, int last, uint16_t tensor,
                   BlockBuilder* builder) {
-  int64_t now = life.backward ? life.kept_bytes : life.bytes;
+  int64_t now = life.entered_bytes;
   if (!life.enters) {
     now = life.bytes;
     builder->AddMemory(first, false, MemoryKind::kActivations, tensor, now);
   }
   int64_t stays = life.owners * life.bytes;
-  if (!life.backward && life.owners > 0) stays += life.kept_bytes - life.bytes;
+  if (life.owners > 0) stays += life.kept_bytes - life.bytes;
   if (stays != now) builder->AddMemory(last, true, MemoryKind::kActivations, tensor, stays - now);
 }
 

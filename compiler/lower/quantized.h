@@ -30,20 +30,22 @@ bool GathersInParts(const LowerContext& context);
 struct Readers {
   std::vector<bool> products, others;  // per value
 };
+// `ports`: who takes over what the body hands on is one of the others.
 Readers ReadersOf(const LowerContext& context, const BodyPlan& plan,
-                  const std::vector<PlanStep>& steps);
+                  const std::vector<PlanStep>& steps, bool ports = true);
 
-// Bytes that each buffer takes from the forward to the backward phase: a quantised
-// copy for products, one as stored for others.
+// Bytes that each buffer takes until `steps` have read it, if it holds one of the values `kept`
+// for them: a quantised copy for products, one as stored for others.
 std::vector<int64_t> KeptBytes(const LowerContext& context, const BodyPlan& plan,
-                               const Buffers& buffers);
+                               const Buffers& buffers, const std::vector<int>& kept,
+                               const std::vector<PlanStep>& steps, bool ports = true);
 
-// A buffer that is kept from forward to backward as `kept_bytes`, not `bytes`, in one
-// phase: with how many owners it leaves the block (kept, passed on, or both).
+// A buffer that takes other than its own `bytes` before or after a block: with how many owners it
+// leaves that (one that keeps `kept_bytes` of it, those that it is passed on to, or both).
 struct QuantizedLife {
-  int64_t bytes = 0, kept_bytes = 0;
+  int64_t bytes = 0, entered_bytes = 0, kept_bytes = 0;
   int owners = 0;
-  bool enters = false, backward = false;
+  bool enters = false;
 };
 // Writes its memory events, used by tasks `first` to `last`.
 void AddQuantized(const QuantizedLife& life, int first, int last, uint16_t tensor,

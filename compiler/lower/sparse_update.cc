@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/bind/plan_mesh.h"
 #include "compiler/body/partition.h"
+#include "strategy/profile/update_bytes.h"
 
 namespace plancast {
 namespace {
@@ -69,9 +70,9 @@ void LowerSparseUpdate(const LowerContext& context, const BodyPlan& plan, const 
   const std::string name = absl::StrCat(op.name, ".rows");
   ready = builder->AddKernel(MemoryKernel(context, "sparse_rows", 0, rows * row_bytes),
                              Purpose::kBackward, name, {ready});
-  const uint16_t kept = builder->AddTensor(name);
+  const uint16_t gathered = builder->AddTensor(name);
   const auto bytes = [&](double of) { return static_cast<int64_t>(std::ceil(of * row_bytes)); };
-  builder->AddMemory(ready, false, MemoryKind::kGradients, kept, bytes(rows));
+  builder->AddMemory(ready, false, MemoryKind::kGradients, gathered, bytes(rows));
   double all = rows;
   CommSpec comm;
   comm.kind = CollectiveKind::kAllGather;
@@ -84,24 +85,21 @@ void LowerSparseUpdate(const LowerContext& context, const BodyPlan& plan, const 
     comm.bytes = bytes(all);
     ready = builder->AddComm(comm, StreamKind::kModelComm, PurposeOfAxes(mesh, comm.axes),
                              absl::StrCat("all_gather ", name), {ready});
-    builder->AddMemory(ready, false, MemoryKind::kGradients, kept, bytes(all) - bytes(rows));
+    builder->AddMemory(ready, false, MemoryKind::kGradients, gathered, bytes(all) - bytes(rows));
   }
   // Equal rows are added up, so that no more than the table's are updated.
   const double updated = std::min(all, table_rows) * width;
-  const DType dtype = context.dtype;
-  const std::optional<DType> master = profile.MasterType(dtype);
-  const double low = ElementBytes(profile.ParamType(dtype));
-  const double weight = master.has_value() ? ElementBytes(*master) : low;
+  const UpdateBytes each = UpdateBytesOf(profile, context.dtype);
   const int moments = Moments(profile.update.type);
-  const double state = (moments > 0 ? ElementBytes(profile.types.state_dtype) : 0) +
-                       (moments > 1 ? ElementBytes(profile.SecondStateType()) : 0);
+  const double kept =
+      each.weight + (moments > 0 ? each.first : 0) + (moments > 1 ? each.second : 0);
   KernelSpec update =
-      MemoryKernel(context, "sparse_update", all * row_bytes + updated * (weight + state),
-                   updated * (weight + state + (master.has_value() ? low : 0)));
+      MemoryKernel(context, "sparse_update", all * row_bytes + updated * (kept + each.rest),
+                   updated * (kept + each.copy));
   update.family = KernelFamily::kOptimizer;
   ready =
       builder->AddKernel(update, Purpose::kOptimizer, absl::StrCat(op.name, ".update"), {ready});
-  builder->AddMemory(ready, true, MemoryKind::kGradients, kept, -bytes(all));
+  builder->AddMemory(ready, true, MemoryKind::kGradients, gathered, -bytes(all));
 }
 
 }  // namespace plancast

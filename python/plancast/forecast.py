@@ -170,7 +170,7 @@ class Forecast(ForecastCharts, Immutable, Shown):
         from plancast.models import presets
 
         full = fullness(self.peak_memory, self.memory_capacity) if self.fits else []
-        return [*self._core.warnings, *presets.not_simulated(self.model, self.strategy), *full]
+        return [*self._core.warnings, *presets.trained_otherwise(self.model, self.strategy), *full]
 
     @property
     def tokens_per_s(self) -> float:

@@ -43,7 +43,6 @@ const std::vector<Row>& Table() {
        {Mode::kSplitBackward, Mode::kSpreadVocabulary},
        "",
        "Use `--profile megatron-core`"},
-      {Trait::kOpMemory, {Mode::kSplitBackward}, "", "Use `--profile megatron-core`"},
       {Trait::kChunks,
        {Mode::kSpreadVocabulary},
        "",
@@ -82,10 +81,6 @@ const std::vector<Row>& Table() {
        {Mode::kPairs},
        "activations with a home of their own",
        "Leave that home out"},
-      {Trait::kFewBits,
-       {Mode::kSplitBackward},
-       "activations that are kept or gathered in 8 or 4 bits",
-       "Use `--dtype bf16`"},
       {Trait::kSharedByChunks,
        {Mode::kTurns, Mode::kTwoCopies, Mode::kSpreadVocabulary},
        "",
@@ -98,18 +93,6 @@ const std::vector<Row>& Table() {
       {Trait::kNodes, {Mode::kSpreadVocabulary}, "nodes below the root", "Leave them out"},
   };
   return *table;
-}
-
-// What `op_memory` says of an op that matters from pass to pass; empty: of none.
-std::string OpThatKeeps(const SoftwareProfile& profile) {
-  const auto apart = [](const auto& extra) { return !extra.shared; };
-  for (const auto& [op, memory] : profile.tensors.op_memory) {
-    if (std::any_of(memory.saved.begin(), memory.saved.end(), apart) || !memory.backward.empty() ||
-        !memory.not_saved.empty() || !memory.pinned_inputs.empty()) {
-      return op;
-    }
-  }
-  return "";
 }
 
 bool Has(Trait trait, const PlanOptions& o, const SoftwareProfile& profile) {
@@ -155,9 +138,6 @@ std::string What(const Row& row, const PlanOptions& o, const SoftwareProfile& pr
     case Trait::kFreshGradients:
       return absl::StrCat("the profile ", profile.name,
                           ", whose gradients are made anew in every iteration,");
-    case Trait::kOpMemory:
-      return absl::StrCat("the profile ", profile.name, ", which says what `", OpThatKeeps(profile),
-                          "` keeps from pass to pass,");
     case Trait::kChunks:
       return absl::StrCat("vpp=", o.vpp);
     case Trait::kOtherSchedule:

@@ -42,10 +42,8 @@ enum class PlanTrait : uint8_t {
   kStagePlaces,       // stages with meshes or devices of their own
   kNodeHomes,         // nodes with homes of their own
   kMovesActivations,  // nodes whose activations have one
-  kFewBits,           // activations kept or gathered in 8 or 4 bits
   kSharedByChunks,    // gradients are sharded, and chunks of a stage share a parameter
   kUntrained,         // some weights are not trained
-  kOpMemory,          // the profile says what ops of the model keep from pass to pass
   kNodes,             // below the root
 };
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "strategy/profile/update_bytes.h"
 
 namespace plancast {
 namespace {
@@ -108,21 +108,16 @@ int64_t ElementsOf(const Pass& pass, const ShardedUpdate::Share& share) {
 
 Traffic TrafficOf(const Pass& pass, const SoftwareProfile& profile, DType dtype,
                   double gradient_bytes, const ShardedUpdate::Share& share) {
-  const double first = ElementBytes(profile.types.state_dtype);
-  const double second = ElementBytes(profile.SecondStateType());
-  const double low = ElementBytes(profile.ParamType(dtype));
-  const std::optional<DType> master = profile.MasterType(dtype);
-  const double weight = master.has_value() ? ElementBytes(*master) : low;
-  const double halves = master == DType::kInt16 ? low : 0;  // with it, the master weight
-  const double copied =
-      pass.writes.weight > 0 && master.has_value() && !share.rests_as_master ? low : 0;
+  const UpdateBytes each = UpdateBytesOf(profile, dtype);
+  const double copied = pass.writes.weight > 0 && !share.rests_as_master ? each.copy : 0;
   const double n = static_cast<double>(ElementsOf(pass, share));
   const auto bytes = [&](const Counts& counts, double of_weight) {
-    return counts.weight * of_weight + counts.first * first + counts.second * second;
+    return counts.weight * of_weight + counts.first * each.first + counts.second * each.second;
   };
   const double gradients = n * gradient_bytes * pass.reads.gradient;
-  return {gradients, gradients + n * (bytes(pass.reads, weight + halves) + 2 * pass.reads_16),
-          n * (gradient_bytes * pass.writes.gradient + bytes(pass.writes, weight) +
+  return {gradients,
+          gradients + n * (bytes(pass.reads, each.weight + each.rest) + 2 * pass.reads_16),
+          n * (gradient_bytes * pass.writes.gradient + bytes(pass.writes, each.weight) +
                2 * pass.writes_16 + copied)};
 }
 

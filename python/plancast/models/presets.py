@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -65,29 +66,38 @@ def names() -> list[str]:
     return [*transformers(), *catalogue.names()]
 
 
-def not_simulated(name: str, strategy: str) -> list[str]:
-    """What the training of a model used and forecasts do not simulate, one sentence each.
+def trained_otherwise(name: str, strategy: str) -> list[str]:
+    """What the training of a model used and a plan does without, one sentence each.
 
     Args:
       name: of the model, in any spelling; one that is no preset was trained in no known way.
       strategy: short form; what concerns axes that it does not cut is left out.
 
-    >>> not_simulated("deepseek-v3", "pp=16,ep=64")[0]  # doctest: +ELLIPSIS
-    '`deepseek-v3` was trained with DualPipe, ... (arXiv:2412.19437, section 3.2.1), which is not...
-    >>> not_simulated("deepseek-v3", "tp=8"), not_simulated("gpt2", "pp=2,ep=1")
+    >>> trained_otherwise("deepseek-v3", "pp=16,ep=64")[0]  # doctest: +ELLIPSIS
+    '`deepseek-v3` was trained with DualPipe, ... `schedule=dualpipe,overlap=ep`, ...
+    >>> trained_otherwise("deepseek-v3", "pp=16,ep=64,schedule=dualpipe,overlap=grad+ep")
+    []
+    >>> trained_otherwise("deepseek-v3", "tp=8"), trained_otherwise("gpt2", "pp=2,ep=1")
     ([], [])
     """
     plain = _plain(re.sub(r"-l[1-9]\d*$", "", name))
-    sizes = (item.partition("=") for item in strategy.split(","))
-    cut = {axis for axis, _, size in sizes if size.isdigit() and int(size) > 1}
+    said = {key: word for key, _, word in (item.partition("=") for item in strategy.split(","))}
+    cut = {axis for axis, size in said.items() if size.isdigit() and int(size) > 1}
     return [
-        f"`{known}` was trained with {item['what']} ({item['source']}), which is not simulated: "
-        "with it, an iteration may take less than is forecast"
+        f"`{known}` was trained with {item['what']} ({item['source']}): with "
+        f"`{','.join(word.partition('|')[0] for word in item['words'])}`, "
+        "which says so, an iteration may take less"
         for known, entry in _entries_of(_TRAINED).items()
         if _plain(known) == plain
         for item in entry.get("trained_with", ())
-        if cut.issuperset(item["axes"])
+        if cut.issuperset(item["axes"]) and not all(_says(said, word) for word in item["words"])
     ]
+
+
+def _says(said: Mapping[str, str], word: str) -> bool:
+    """Whether a strategy says `KEY=A|B`: one of these, alone or added (`+`) to others."""
+    key, _, values = word.partition("=")
+    return not set(values.split("|")).isdisjoint(said.get(key, "").split("+"))
 
 
 def find(name: str) -> str | None:

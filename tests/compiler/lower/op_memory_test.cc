@@ -64,6 +64,62 @@ TEST(OpMemoryTest, WhatIsKeptGoesWithTheBackwardPassOfItsOp) {
   EXPECT_EQ(kept.backward.net, -2 * kTokens * kFfn);
 }
 
+// Of a layer whose gradients of weights are a pass of their own.
+struct Halves {
+  Change forward, inputs, weights;
+};
+template <typename Edit>
+Halves DifferenceOfHalves(const std::string& rule, Edit edit,
+                          Recompute recompute = Recompute::kNone) {
+  PlanUnderTest plain = Llama(), changed = Llama();
+  for (PlanUnderTest* plan : {&plain, &changed}) {
+    plan->Pp(2, Schedule::kZbH1).MicroBatches(1, 4).Recomputing(recompute);
+  }
+  edit(&changed.profile().tensors.op_memory[rule]);
+  const auto a = plain.Compile(), b = changed.Compile();
+  EXPECT_TRUE(a.ok() && b.ok()) << b.status();
+  if (!a.ok() || !b.ok()) return {};
+  const auto minus = [&](const std::string& block) {
+    const Change was = ChangeOf(*a, block), is = ChangeOf(*b, block);
+    return Change{is.net - was.net, is.most - was.most};
+  };
+  return {minus("layer.F"), minus("layer.B"), minus("layer.W")};
+}
+
+TEST(OpMemoryTest, WhatProductsKeepStaysForTheirWeightGradients) {
+  const auto keeps = [](OpMemory* m) { m->saved.push_back({"copy", "y"}); };
+  const int64_t bytes = 2 * kTokens * kHidden;
+  const Halves down = DifferenceOfHalves("fc2", keeps);
+  EXPECT_EQ(down.forward.net, bytes);
+  EXPECT_EQ(down.inputs.net, 0);
+  EXPECT_EQ(down.weights.net, -bytes);
+  // Without weights, or with their gradients beside those of inputs: as without W.
+  const Halves activation = DifferenceOfHalves("swiglu", keeps);
+  EXPECT_EQ(activation.forward.net, 2 * kTokens * kFfn);
+  EXPECT_EQ(activation.inputs.net, -2 * kTokens * kFfn);
+  EXPECT_EQ(activation.weights.net, 0);
+}
+
+TEST(OpMemoryTest, WhatRunsAgainKeepsItFromBackwardToWeightGradients) {
+  const Halves down = DifferenceOfHalves(
+      "fc2",
+      [](OpMemory* m) {
+        m->saved.push_back({"copy", "x"});
+      },
+      Recompute::kFull);
+  EXPECT_EQ(down.forward.net, 0);
+  EXPECT_EQ(down.inputs.net, -down.weights.net);
+}
+
+TEST(OpMemoryTest, AWorkspaceIsThereInOneOfTheHalves) {
+  const Halves down = DifferenceOfHalves("fc2", [](OpMemory* m) {
+    m->backward.push_back({"scratch", "x"});
+  });
+  EXPECT_EQ(down.inputs.net, 0);
+  EXPECT_EQ(down.weights.net, 0);
+  EXPECT_EQ(down.weights.most, 0);
+}
+
 TEST(OpMemoryTest, ARecomputedOpKeepsItFromItsSecondPass) {
   const Both kept = Difference(
       "swiglu",

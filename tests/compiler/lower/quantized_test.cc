@@ -48,6 +48,47 @@ TEST(QuantizedTest, ScalesOfBlocksAreKeptToo) {
   EXPECT_EQ(Kept(mxfp8) - Kept(fp8), kTokens * (3 * kHidden + kFfn) / 32);
 }
 
+// What the passes of a layer, F, B and W, leave behind.
+struct Left {
+  int64_t forward = 0, backward = 0, weights = 0;
+};
+Left LeftBy(PlanUnderTest& plan) {
+  const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return {};
+  Left left{NetBytes(BlockNamed(*graph, "layer.F")), NetBytes(BlockNamed(*graph, "layer.B")),
+            NetBytes(BlockNamed(*graph, "layer.W"))};
+  EXPECT_EQ(left.forward + left.backward + left.weights, 0);
+  return left;
+}
+
+// What gradients of a layer's weights read of a token. Elements of products: inputs of q, k and v
+// (one for all), the projection, gate and up, down; gradients of what each makes. Bytes of two
+// norms: input, gradient and the root mean square.
+constexpr int64_t kOfProducts = (3 * kHidden + kFfn) + (3 * kHidden + kHidden + 2 * kFfn + kHidden);
+constexpr int64_t kOfNorms = 2 * (2 * kHidden + 2 * kHidden + 4);
+
+TEST(QuantizedTest, WeightGradientsKeepBothOperandsInTheirType) {
+  PlanUnderTest bf16 = Quantized(DType::kBf16), fp8 = Quantized(DType::kFp8);
+  PlanUnderTest whole = Quantized(DType::kFp8);
+  const int64_t kept = Kept(whole);
+  for (PlanUnderTest* plan : {&bf16, &fp8}) plan->Pp(2, Schedule::kZbH1).MicroBatches(1, 4);
+  const Left in_16 = LeftBy(bf16), in_8 = LeftBy(fp8);
+  EXPECT_EQ(in_8.forward, kept);  // as without W
+  EXPECT_EQ(in_8.weights, -kTokens * (kOfProducts + kOfNorms));
+  EXPECT_EQ(in_16.weights, -kTokens * (2 * kOfProducts + kOfNorms));
+}
+
+TEST(QuantizedTest, WhatRunsAgainIsKeptForWeightGradientsInTheirType) {
+  PlanUnderTest bf16 = Quantized(DType::kBf16), fp8 = Quantized(DType::kFp8);
+  for (PlanUnderTest* plan : {&bf16, &fp8}) {
+    plan->Pp(2, Schedule::kZbH1).MicroBatches(1, 4).Recomputing(Recompute::kFull);
+  }
+  const Left in_16 = LeftBy(bf16), in_8 = LeftBy(fp8);
+  EXPECT_EQ(in_8.forward, in_16.forward);
+  EXPECT_EQ(in_8.weights, -kTokens * (kOfProducts + kOfNorms));
+}
+
 TEST(QuantizedTest, SoftwareThatQuantisesInEveryProductKeeps16Bits) {
   PlanUnderTest bf16 = Quantized(DType::kBf16), fp8 = Quantized(DType::kFp8);
   fp8.profile().types.quantized_activations = false;

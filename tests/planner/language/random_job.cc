@@ -38,6 +38,8 @@ class Drawing {
     DrawMesh();
     spreads_ = seed_ % 12 == 7 && pp_ > 1 && !own_ && vpp_ == 1;
     DrawProfile(dice_, &profile());
+    Dice kept(seed_ ^ 0x5bd1e995U);  // of its own: the rest is drawn as without
+    DrawKept(kept, &profile(), &out_.job.dtype);
     if (dice_.Maybe(3)) plan().attn = "unfused";
     DrawModel();
     if (spreads_) return DrawSpreadVocabulary();

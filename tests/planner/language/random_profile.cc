@@ -40,4 +40,23 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
   }
 }
 
+void DrawKept(Dice& dice, SoftwareProfile* profile, DType* dtype) {
+  if (dice.Maybe(3)) {
+    *dtype = dice.Of<DType>({DType::kFp8, DType::kMxfp8, DType::kNvfp4});
+    (dice.Maybe(3) ? profile->types.quantized_gathers : profile->types.quantized_activations) =
+        true;
+  }
+  if (!dice.Maybe(3)) return;
+  for (const char* const rule : {"linear", "gated_linear", "rms_norm", "layer_norm", "swiglu",
+                                 "attention", "expert_linear", "cross_entropy"}) {
+    SoftwareProfile::OpMemory& kept = profile->tensors.op_memory[rule];
+    if (dice.Maybe(2)) kept.saved.push_back({"saved", dice.Maybe(2) ? "x" : "y"});
+    if (dice.Maybe(3)) kept.forward.push_back({"forward", "x", 4});
+    if (dice.Maybe(3)) kept.backward.push_back({"backward", "x", 4});
+    if (dice.Maybe(6)) kept.persistent.push_back({"persistent", "y"});
+    if (dice.Maybe(4)) kept.not_saved = {"x"};
+    if (dice.Maybe(4)) kept.pinned_inputs = {"x"};
+  }
+}
+
 }  // namespace plancast

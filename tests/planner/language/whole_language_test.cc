@@ -211,6 +211,8 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     spread_sharded_ += options.spreads_vocabulary() && options.most_zero() >= 2;
     apart_sharded_ += options.splits_backward() && options.most_zero() >= 2;
     apart_copied_ += options.splits_backward() && CopiesToHost(graph);
+    apart_quantized_ += options.splits_backward() && random.job.dtype != DType::kBf16;
+    apart_kept_ += options.splits_backward() && !random.job.profile.tensors.op_memory.empty();
     apart_on_ranks_ += options.splits_backward() && random.job.strategy.NamesRanks();
     placed_on_ranks_ += !PlacementOf(options).Loops() && random.job.strategy.NamesRanks();
   }
@@ -265,7 +267,7 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
   int64_t plans_ = 0, ranks_ = 0, classes_ = 0, exact_ = 0, own_meshes_ = 0, mixed_ = 0,
           on_some_ranks_ = 0, units_ = 0, overlapping_ = 0, pieces_ = 0, spread_ = 0,
           apart_sharded_ = 0, apart_copied_ = 0, apart_on_ranks_ = 0, spread_sharded_ = 0,
-          placed_on_ranks_ = 0;
+          placed_on_ranks_ = 0, apart_quantized_ = 0, apart_kept_ = 0;
   std::set<std::string> rules_;  // of ops
 };
 
@@ -286,7 +288,9 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
             << " with nodes on some ranks where layers turn back or are there twice, "
             << apart_sharded_ << " with W beside zero 2 or 3, " << apart_copied_
             << " with W beside activations on the host, " << apart_on_ranks_
-            << " with W beside nodes on some ranks, " << rules_.size() << " ops\n";
+            << " with W beside nodes on some ranks, " << apart_quantized_ << " with W in few bits, "
+            << apart_kept_ << " with W of software that keeps more than rules say, "
+            << rules_.size() << " ops\n";
   EXPECT_LT(classes_, ranks_);
   EXPECT_GT(own_meshes_, kPlansPerSlice / 10);
   EXPECT_GT(mixed_, kPlansPerSlice / 10);
@@ -298,6 +302,8 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
   EXPECT_GT(apart_sharded_, kPlansPerSlice / 200);
   EXPECT_GT(apart_copied_, 0);
   EXPECT_GT(apart_on_ranks_, 0);
+  EXPECT_GT(apart_quantized_, 0);
+  EXPECT_GT(apart_kept_, 0);
   EXPECT_GT(spread_sharded_, 0);
   EXPECT_GT(placed_on_ranks_, 0);
   EXPECT_LT(drawn, 4 * kPlansPerSlice);

@@ -145,15 +145,23 @@ def test_an_unknown_name_gets_the_nearest():
 
 
 def test_what_a_models_own_training_used_is_told_for_plans_that_it_concerns():
-    (dual_pipe,) = presets.not_simulated("deepseek-v3", "dp=4,tp=2,pp=2,ep=8")
+    (dual_pipe,) = presets.trained_otherwise("deepseek-v3", "dp=4,tp=2,pp=2,ep=8")
     assert "`deepseek-v3` was trained with DualPipe" in dual_pipe
     assert "arXiv:2412.19437, section 3.2.1" in dual_pipe
-    assert "which is not simulated" in dual_pipe
-    assert presets.not_simulated("DeepSeek_V3-l12", "pp=2,ep=8,sp") == [dual_pipe]
-    assert presets.not_simulated("deepseek-v3", "pp=1,ep=8,sp") == []
-    assert presets.not_simulated("deepseek-v3", "tp=8,pp=2") == []
-    assert presets.not_simulated("llama3-8b", "pp=2,ep=2") == []
+    assert "with `schedule=dualpipe,overlap=ep`" in dual_pipe
+    assert presets.trained_otherwise("DeepSeek_V3-l12", "pp=2,ep=8,sp") == [dual_pipe]
+    assert presets.trained_otherwise("deepseek-v3", "pp=1,ep=8,sp") == []
+    assert presets.trained_otherwise("deepseek-v3", "tp=8,pp=2") == []
+    assert presets.trained_otherwise("llama3-8b", "pp=2,ep=2") == []
     assert "trained_with" not in presets.config("deepseek-v3")
+
+
+def test_a_plan_that_says_what_training_used_is_told_nothing():
+    plan = "pp=2,ep=8,schedule=dualpipev"
+    assert len(presets.trained_otherwise("deepseek-v3", plan)) == 1
+    assert presets.trained_otherwise("deepseek-v3", plan + ",overlap=grad+ep") == []
+    assert presets.trained_otherwise("kimi-k2", "pp=2,vpp=2,ep=8,overlap=ep") == []
+    assert len(presets.trained_otherwise("deepseek-v2", "pp=2,ep=8,schedule=zbv")) == 1
 
 
 def test_every_word_on_training_has_axes_and_a_source():
@@ -161,7 +169,7 @@ def test_every_word_on_training_has_axes_and_a_source():
     told = [item for entry in entries for item in entry.get("trained_with", ())]
     assert told
     for item in told:
-        assert set(item) == {"what", "axes", "source"}
+        assert set(item) == {"what", "axes", "words", "source"}
         assert set(item["axes"]) <= {"dp", "tp", "cp", "pp", "ep"}
         assert item["axes"]
 

@@ -76,10 +76,6 @@ void Give(PlanTrait trait, PlanOptions* o, SoftwareProfile* profile, std::set<Pl
     case PlanTrait::kFreshGradients:
       profile->update.fresh_gradients = true;
       break;
-    case PlanTrait::kOpMemory:
-      profile->tensors.op_memory["linear"].saved.emplace_back();
-      more->insert(trait);
-      break;
     case PlanTrait::kChunks:
       o->vpp = 2;
       break;
@@ -151,12 +147,11 @@ TEST(PlanConflictsTest, PlansWithoutAModeAreNotAsked) {
 }
 
 TEST(PlanConflictsTest, SaysWhatAndWhatToDo) {
-  PlanOptions options = PlanOf(PipelineMode::kSplitBackward);
-  EXPECT_EQ(
-      std::string(CheckConflicts(options, SoftwareProfile(), {PlanTrait::kFewBits}).message()),
-      "not supported yet: activations that are kept or gathered in 8 or 4 bits with "
-      "schedule=zbh1, which makes gradients of weights in a pass of their own. Use "
-      "`--dtype bf16`, or use schedule=1f1b.");
+  PlanOptions options = PlanOf(PipelineMode::kPostValidated);
+  options.overlap.insert(Overlap::kParam);
+  EXPECT_EQ(std::string(CheckConflicts(options, SoftwareProfile(), {}).message()),
+            "not supported yet: overlap=param with optimizer=post-validated. Leave `param` out of "
+            "`overlap`, or use optimizer=at-end.");
 }
 
 TEST(PlanConflictsTest, SaysWhyWhereThereIsAReason) {
