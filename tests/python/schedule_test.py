@@ -79,13 +79,39 @@ def test_gradients_of_weights_may_come_later(small):
     assert put_off.peak_memory >= predict(small, "1f1b").peak_memory
 
 
-def test_what_software_keeps_of_an_op_matters_where_a_model_has_it(small):
-    """Megatron-Core says what clamped activations keep; most models have none."""
+def test_what_software_keeps_of_an_op_stays_for_its_weights():
+    """Megatron-Core says what clamped activations keep, torchtitan what its products do."""
     machine = pc.Machine.preset("dgx-h100", hosts=1)
-    assert pc.predict(small, machine, "dp=4,pp=2,mb=1,schedule=zb1p").fits
     oss = pc.Model.preset("gpt-oss-20b", seq=1024)
-    with pytest.raises(pc.InputError, match="`expert_swiglu_clamped` keeps from pass to pass"):
-        pc.predict(oss, machine, "pp=8,mb=1,schedule=zb1p", batch=8)
+    whole, apart = (
+        pc.predict(oss, machine, f"pp=8,mb=1,schedule={name}", batch=32, profile="megatron-core")
+        for name in ("1f1b", "zb1p")
+    )
+    assert apart.peak_memory > whole.peak_memory
+    eager = pc.predict(
+        pc.Model.preset("llama3-8b", seq=1024),
+        machine,
+        "pp=8,mb=1,schedule=zbv",
+        batch=32,
+        profile="torchtitan-eager",
+    )
+    assert eager.iteration_time > 0
+
+
+def test_mixtures_in_8_bits_run_in_both_directions():
+    """DeepSeek-V3's plan: pairs of passes, weights' gradients of 8-bit products put off."""
+    model = pc.Model.preset("deepseek-v3-l8")
+    machine = pc.Machine.preset("dgx-h100", hosts=2)
+    plan = "pp=4,ep=4,mb=1,recompute=selective:mla_up_proj+layernorm,overlap=ep,schedule="
+
+    def forecast(schedule, dtype):
+        return pc.predict(model, machine, plan + schedule, batch=64, dtype=dtype)
+
+    fp8, bf16 = (forecast("dualpipe", dtype) for dtype in ("fp8-block", "bf16"))
+    assert fp8.iteration_time < bf16.iteration_time
+    kept = [sum(stage.activations for stage in forecast.memory) for forecast in (fp8, bf16)]
+    assert kept[0] < kept[1]
+    assert not any("DualPipe" in warning for warning in fp8.warnings)
 
 
 @pytest.mark.parametrize("table", [rows(V[3:]), V[3:].replace(";", "\n")])
