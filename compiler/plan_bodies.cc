@@ -352,9 +352,9 @@ class BodyCompilation {
     const PlanOptions& options = *request_.options;
     if (!options.spreads_vocabulary() || !bound_.IsSpread(segment)) return;
     context->outside = bound_.mesh.FindAxis("pp").value();
-    if (segment < bound_.begins[2]) return;
-    context->sums_outside = options.vocab_parallel != VocabParallel::kInterlaced;
-    context->splits_backward = options.splits_output();
+    const bool output = segment >= bound_.begins[2];
+    context->splits_backward = output && options.splits_output();
+    context->sums_outside = output && options.vocab_parallel != VocabParallel::kInterlaced;
   }
 
   // With the elements that their last users have on a device, of users that the plan's stages hold.

@@ -117,7 +117,8 @@ PipelineSchedule ProgramPlan::Order(int64_t micro_batches) const {
     return PipelineSchedule(*std::move(table));
   }
   if (options.spreads_vocabulary()) {
-    return PipelineSchedule(VocabularySchedule(options.vocab_parallel, options.pp, micro_batches));
+    return PipelineSchedule(
+        VocabularySchedule(options.vocab_parallel, options.schedule, options.pp, micro_batches));
   }
   if (options.schedule == Schedule::kOngoing) {
     return PipelineSchedule(TableOfOngoing(options.most_ongoing, micro_batches));

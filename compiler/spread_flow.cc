@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/vocabulary_schedule.h"
 
 namespace plancast {
 namespace {
@@ -24,37 +23,44 @@ SpreadFlow::SpreadFlow(const ProgramInputs& inputs, int64_t stage, const StageCo
       stage_(stage),
       contents_(contents),
       writer_(*writer),
+      chunks_(options_),
+      last_layers_(options_.pp * options_.vpp - 1),
       pp_axis_(inputs.mesh->FindAxis("pp").value()) {}
 
 const std::vector<int64_t>& SpreadFlow::PortBytes(int32_t chunk, Phase phase) const {
   const StageRun& run =
-      chunk == kInputChunk ? contents_.Runs(chunk).back() : (*in_.stages)[options_.pp - 1].back();
+      chunk == chunks_.input() ? contents_.Runs(chunk).back() : (*in_.stages)[last_layers_].back();
   const CompiledBody& body = contents_.BodyOf(run);
   return phase == Phase::kForward ? body.out_port_bytes : body.grad_port_bytes;
 }
 
 bool SpreadFlow::AtRoot(int32_t chunk) const {
-  return stage_ == (chunk == kInputChunk ? 0 : options_.pp - 1);
+  return stage_ == in_.placement->StageOf(chunk == chunks_.input() ? 0 : last_layers_);
+}
+
+bool SpreadFlow::AtEnd(const ScheduleStep& step, Phase first) const {
+  return contents_.VirtualStage(step.chunk) == (step.phase == first ? 0 : last_layers_);
 }
 
 bool SpreadFlow::Brings(const ScheduleStep& step) const {
   if (step.phase == Phase::kWeight) return false;
-  if (step.chunk != kLayersChunk) return true;
-  return AtRoot(step.phase == Phase::kForward ? kInputChunk : kOutputChunk);
+  return !chunks_.AreLayers(step.chunk) || BeginsLayers(step);
 }
 
 int32_t SpreadFlow::Fetch(const ScheduleStep& step) {
   const bool forward = step.phase == Phase::kForward;
-  if (step.chunk == kLayersChunk) return Take(&brought_, std::pair(step.phase, step.micro_batch));
-  if (forward != (step.chunk == kOutputChunk)) return -1;
+  if (chunks_.AreLayers(step.chunk)) {
+    return Take(&brought_, std::pair(step.phase, step.micro_batch));
+  }
+  if (forward != (step.chunk == chunks_.output())) return -1;
   return Broadcast(step, Take(&handed_, std::pair(step.phase, step.micro_batch)));
 }
 
 void SpreadFlow::BeforeRun(const ScheduleStep& step) {
   const Phase corrected = options_.splits_output() ? Phase::kWeight : Phase::kBackward;
-  if (step.chunk != kOutputChunk || step.phase != corrected || AtOnce()) return;
+  if (step.chunk != chunks_.output() || step.phase != corrected || AtOnce()) return;
   if (const int32_t sums = Take(&summed_, step.micro_batch); sums >= 0) writer_.HoldCompute(sums);
-  const double bytes = BodyOf(kOutputChunk).blocks.forward.corrected_bytes;
+  const double bytes = BodyOf(chunks_.output()).blocks.forward.corrected_bytes;
   const int32_t block = writer_.BlockOf(writer_.catalogue().NumberOfText("correction", [&] {
     BlockBuilder builder("correction");
     builder.AddKernel(CopyKernel("correction", bytes, bytes), Purpose::kBackward, "correction", {});
@@ -66,18 +72,16 @@ void SpreadFlow::BeforeRun(const ScheduleStep& step) {
 void SpreadFlow::PassOn(const ScheduleStep& step, int32_t feeder) {
   const bool forward = step.phase == Phase::kForward;
   if (step.phase == Phase::kWeight) return;
-  if (step.chunk == kLayersChunk) {
-    if (AtRoot(forward ? kOutputChunk : kInputChunk)) {
-      handed_[{step.phase, step.micro_batch}] = feeder;
-    }
+  if (chunks_.AreLayers(step.chunk)) {
+    if (EndsLayers(step)) handed_[{step.phase, step.micro_batch}] = feeder;
     return;
   }
   const CompiledBody& body = BodyOf(step.chunk);
   const std::vector<CommSpec>& made =
       forward ? body.blocks.forward.outside : body.blocks.backward.outside;
-  const bool hands_on = forward == (step.chunk == kInputChunk);
+  const bool hands_on = forward == (step.chunk == chunks_.input());
   std::vector<CommSpec> inner;
-  if (step.chunk == kOutputChunk && forward != options_.splits_output() && !AtOnce()) {
+  if (step.chunk == chunks_.output() && forward != options_.splits_output() && !AtOnce()) {
     inner = body.blocks.forward.outside;
   }
   if (!hands_on && inner.empty()) return;
@@ -91,7 +95,7 @@ void SpreadFlow::PassOn(const ScheduleStep& step, int32_t feeder) {
 int32_t SpreadFlow::Broadcast(const ScheduleStep& step, int32_t feeder) {
   const bool root = AtRoot(step.chunk);
   const char* const name =
-      step.chunk == kOutputChunk ? "broadcast to output layer" : "broadcast to input layer";
+      step.chunk == chunks_.output() ? "broadcast to output layer" : "broadcast to input layer";
   const std::vector<int64_t>& bytes = PortBytes(step.chunk, step.phase);
   const int32_t block = writer_.BlockOf(writer_.catalogue().NumberOfText(
       absl::StrCat(name, root), [&] { return BroadcastBlock(bytes, root, name); }));
@@ -102,10 +106,10 @@ int32_t SpreadFlow::Broadcast(const ScheduleStep& step, int32_t feeder) {
 int32_t SpreadFlow::Sum(const ScheduleStep& step, const std::vector<CommSpec>& inner,
                         const std::vector<CommSpec>& results, int32_t feeder) {
   const bool root = AtRoot(step.chunk);
-  const char* const name = step.chunk == kInputChunk ? "sum of input layer"
-                           : results.empty()         ? "sums of loss"
-                           : inner.empty()           ? "sum of output layer"
-                                                     : "sums of loss and output layer";
+  const char* const name = step.chunk == chunks_.input() ? "sum of input layer"
+                           : results.empty()             ? "sums of loss"
+                           : inner.empty()               ? "sum of output layer"
+                                                         : "sums of loss and output layer";
   static const std::vector<int64_t> kNothing;
   const std::vector<int64_t>& bytes =
       results.empty() ? kNothing : PortBytes(step.chunk, step.phase);

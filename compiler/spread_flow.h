@@ -9,6 +9,7 @@
 #include "compiler/program/program_inputs.h"
 #include "compiler/program/program_writer.h"
 #include "compiler/program/stage_contents.h"
+#include "compiler/schedule/vocabulary_schedule.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {
@@ -46,6 +47,11 @@ class SpreadFlow {
   // and layers.
   const std::vector<int64_t>& PortBytes(int32_t chunk, Phase phase) const;
   bool AtRoot(int32_t chunk) const;
+  // Whether a pass of layers begins with what the input (backward: the output) layer makes, or ends
+  // with what the other one reads.
+  bool BeginsLayers(const ScheduleStep& step) const { return AtEnd(step, Phase::kForward); }
+  bool EndsLayers(const ScheduleStep& step) const { return AtEnd(step, Phase::kBackward); }
+  bool AtEnd(const ScheduleStep& step, Phase first) const;
 
   int32_t Broadcast(const ScheduleStep& step, int32_t feeder);
   // Sums inside of ops, then those of the step's results.
@@ -61,6 +67,8 @@ class SpreadFlow {
   const int64_t stage_;
   const StageContents& contents_;
   ProgramWriter& writer_;
+  const VocabularyChunks chunks_;
+  const int64_t last_layers_;  // virtual stage
   const int pp_axis_;
   // By phase and micro-batch: what the layers of this stage hand to the others, what these bring
   // them, and when sums inside of the output layer's ops are there.

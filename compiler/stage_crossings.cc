@@ -16,7 +16,9 @@ Crossing MakeCrossing(const ProgramInputs& in, Phase phase, int64_t from, int64_
   Crossing crossing;
   crossing.phase = phase;
   // Chunks that all stages have a part of are handed on by others (SpreadVocabulary).
-  if (options.spreads_vocabulary() && std::max(from, to) >= options.pp) return crossing;
+  if (options.spreads_vocabulary() && std::max(from, to) >= options.pp * options.vpp) {
+    return crossing;
+  }
   if (!placement.Crosses(from, to)) return crossing;
   crossing.border = std::min(from, to);
   crossing.silent = !CrossesIn(in, phase, crossing.border);

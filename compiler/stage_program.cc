@@ -219,9 +219,9 @@ class StageWriter {
                       schedule[i + 1].phase == Phase::kBackward;
     // Of two micro-batches at one visit results are summed behind the second (VocabularySchedule).
     const bool visit = options_.vocab_parallel == VocabParallel::kVocab1 &&
-                       i + 1 < schedule.size() && schedule[i].chunk == kOutputChunk &&
-                       schedule[i].phase == Phase::kBackward &&
-                       schedule[i + 1].chunk == kOutputChunk;
+                       i + 1 < schedule.size() && schedule[i].phase == Phase::kBackward &&
+                       schedule[i].chunk == VocabularyChunks(options_).output() &&
+                       schedule[i + 1].chunk == schedule[i].chunk;
     return pair || visit || schedule[i].pairs ? kMaxBatch : 1;
   }
 

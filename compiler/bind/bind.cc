@@ -105,7 +105,8 @@ std::vector<std::vector<StageRun>> DealSegments(const BoundModel& bound) {
 }
 
 // Where all stages hold parts of the input and the output layer.
-void SpreadVocabulary(const BoundModel& bound, std::vector<std::vector<StageRun>>* stages) {
+void SpreadVocabulary(const BoundModel& bound, int64_t pp,
+                      std::vector<std::vector<StageRun>>* stages) {
   std::vector<StageRun> input, output;
   for (std::vector<StageRun>& runs : *stages) {
     const auto spread = [&](const StageRun& run) { return bound.IsSpread(run.segment); };
@@ -114,7 +115,6 @@ void SpreadVocabulary(const BoundModel& bound, std::vector<std::vector<StageRun>
     }
     runs.erase(std::remove_if(runs.begin(), runs.end(), spread), runs.end());
   }
-  const size_t pp = stages->size();
   stages->insert(stages->end(), pp, output);
   stages->insert(stages->end(), pp, input);
 }
@@ -205,7 +205,7 @@ absl::StatusOr<std::vector<std::vector<StageRun>>> DealLayers(const BoundModel& 
       left -= count;
     }
   }
-  if (options.spreads_vocabulary()) SpreadVocabulary(bound, &stages);
+  if (options.spreads_vocabulary()) SpreadVocabulary(bound, options.pp, &stages);
   for (size_t v = 0; v < stages.size(); ++v) {
     if (!stages[v].empty()) continue;
     return absl::InvalidArgumentError(

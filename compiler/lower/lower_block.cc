@@ -475,18 +475,13 @@ BodyBlocks LowerBody(const LowerContext& context, const BodyPlan& plan, const st
   const std::vector<int64_t>& whole = buffers.bytes;
   PhaseLowering forward =
       lower({{plan.forward}, groups.forward, plan.in_ports, whole, kept.from_forward}, ".F");
-  PhaseLowering backward = lower({{now, /*backward=*/true, nullptr, splits ? &later : nullptr},
-                                  splits ? halves.inputs.groups : groups.backward,
-                                  plan.grad_in_ports,
-                                  kept.from_forward,
-                                  kept.until_weights},
-                                 ".B");
-  PhaseLowering weights = lower({{later, /*backward=*/true, &now, nullptr},
-                                 halves.weights.groups,
-                                 none,
-                                 kept.until_weights,
-                                 whole},
-                                ".W");
+  const PhaseSteps in_backward{now, /*backward=*/true, nullptr, splits ? &later : nullptr};
+  const std::vector<int>& groups_now = splits ? halves.inputs.groups : groups.backward;
+  PhaseLowering backward = lower(
+      {in_backward, groups_now, plan.grad_in_ports, kept.from_forward, kept.until_weights}, ".B");
+  const PhaseSteps apart{later, /*backward=*/true, &now, nullptr};
+  PhaseLowering weights =
+      lower({apart, halves.weights.groups, none, kept.until_weights, whole}, ".W");
   BodyBlocks blocks;
   blocks.forward =
       forward.Run(plan.in_ports, Stays(buffers, saved, plan.out_ports), plan.out_ports);

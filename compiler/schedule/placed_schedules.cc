@@ -202,9 +202,8 @@ Orders OrdersOf(Schedule schedule, const StagePlacement& placement, int64_t micr
       return with_weights(std::move(orders), 2 * p);
     }
     case Schedule::kZbVHalf:
-      return with_weights(BlockSteps(HalfBlock(p), p, micro_batches), HalfRoom(p));
     case Schedule::kZbVMin:
-      return with_weights(BlockSteps(MinBlock(p), p, micro_batches), MinRoom(p));
+      return TableOfVBlock(schedule, p, micro_batches, 0).stages;
     case Schedule::kDualPipe:
     case Schedule::kDualPipeV:
       return DualSteps(placement, micro_batches);
@@ -215,6 +214,18 @@ Orders OrdersOf(Schedule schedule, const StagePlacement& placement, int64_t micr
 }
 
 }  // namespace
+
+ScheduleTable TableOfVBlock(Schedule schedule, int64_t stages, int64_t micro_batches,
+                            int64_t periods_later) {
+  const bool half = schedule == Schedule::kZbVHalf;
+  VBlock block = half ? HalfBlock(stages) : MinBlock(stages);
+  block.end += kVPeriod * periods_later;
+  const int64_t room = (half ? HalfRoom(stages) : MinRoom(stages)) + 2 * periods_later;
+  ScheduleTable table;
+  table.stages = WithWeights(BlockSteps(block, stages, micro_batches),
+                             StagePlacement::Waves(stages, 2), micro_batches, room);
+  return table;
+}
 
 ScheduleTable TableOfRule(Schedule schedule, const StagePlacement& placement,
                           int64_t micro_batches) {

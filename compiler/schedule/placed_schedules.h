@@ -27,6 +27,12 @@ namespace plancast {
 ScheduleTable TableOfRule(Schedule schedule, const StagePlacement& placement,
                           int64_t micro_batches);
 
+// That of zbvhalf or zbvmin with so many periods more between a micro-batch's last forward and its
+// first backward pass, and as many micro-batches more in flight: what others do in between
+// (VocabularySchedule) has that time.
+ScheduleTable TableOfVBlock(Schedule schedule, int64_t stages, int64_t micro_batches,
+                            int64_t periods_later);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_COMPILER_SCHEDULE_PLACED_SCHEDULES_H_

@@ -46,12 +46,12 @@ const std::vector<Row>& Table() {
       {Trait::kChunks,
        {Mode::kSpreadVocabulary},
        "",
-       "Use vpp=1",
-       "which has an order for one chunk of layers a stage alone"},
+       "Use vpp=1, or schedule=zbvhalf",
+       "which has no order for such chunks of layers"},
       {Trait::kOtherSchedule,
        {Mode::kSpreadVocabulary},
        "",
-       "Use schedule=1f1b",
+       "Use schedule=1f1b, or zbvhalf or zbvmin with vocab1 or vocab2",
        "which is an order of its own"},
       {Trait::kCuts, {Mode::kSpreadVocabulary}, "`stages`", "Say what stages hold by `layout`"},
       {Trait::kSyncsEach, {Mode::kSpreadVocabulary}, "sync=each", "Use sync=last"},
@@ -95,6 +95,12 @@ const std::vector<Row>& Table() {
   return *table;
 }
 
+// Whether there is an order of its layers beside a vocabulary that is spread (VocabularySchedule).
+bool TakesVisits(const PlanOptions& o) {
+  const bool block = o.schedule == Schedule::kZbVHalf || o.schedule == Schedule::kZbVMin;
+  return block && o.vocab_parallel != VocabParallel::kInterlaced;
+}
+
 bool Has(Trait trait, const PlanOptions& o, const SoftwareProfile& profile) {
   switch (trait) {
     case Trait::kShardsGradients:
@@ -110,9 +116,9 @@ bool Has(Trait trait, const PlanOptions& o, const SoftwareProfile& profile) {
     case Trait::kFreshGradients:
       return profile.update.fresh_gradients;
     case Trait::kChunks:
-      return o.vpp > 1;
+      return o.vpp > 1 && !TakesVisits(o);
     case Trait::kOtherSchedule:
-      return o.schedule != Schedule::k1f1b;
+      return o.schedule != Schedule::k1f1b && !TakesVisits(o);
     case Trait::kCuts:
       return !o.cuts.empty();
     case Trait::kSyncsEach:

@@ -30,8 +30,8 @@ enum class PlanTrait : uint8_t {
   kOffloadsParameters,
   kPrefetchesParameters,  // overlap=param
   kFreshGradients,        // of the profile
-  kChunks,                // vpp > 1
-  kOtherSchedule,         // than 1f1b
+  kChunks,                // vpp > 1, of layers that do not turn back
+  kOtherSchedule,         // than those beside which stages meet for the vocabulary
   kCuts,                  // `stages`
   kSyncsEach,             // gradients reduced in each micro-batch
   kJoinedLayers,          // that run again, or are sharded, together

@@ -69,6 +69,13 @@ StagePlacement StagePlacement::Waves(int64_t stages, int64_t chunks) {
   return {stages, 1, chunks == 1, std::move(stage)};
 }
 
+StagePlacement StagePlacement::AndOnAll(int64_t chunks) const {
+  PLANCAST_CHECK_EQ(copies_, 1);
+  std::vector<int32_t> stage = stage_;
+  for (int64_t i = 0; i < chunks * stages_; ++i) stage.push_back(static_cast<int32_t>(i % stages_));
+  return {stages_, 1, loops_, std::move(stage)};
+}
+
 StagePlacement StagePlacement::BothWays(int64_t stages) {
   return {stages, 2, false, Waves(stages, 2).stage_};
 }
@@ -131,11 +138,12 @@ StagePlacement PlacementOf(const PlanOptions& options) {
     PLANCAST_CHECK_OK(placement.status());
     return *std::move(placement);
   }
-  if (Turns(options.schedule)) return StagePlacement::Waves(options.pp, options.vpp);
   if (RunsBothWays(options.schedule)) return StagePlacement::BothWays(options.pp);
-  // Layers, the output and the input layer (VocabularySchedule).
-  if (options.spreads_vocabulary()) return StagePlacement::Loop(options.pp, 3);
-  return StagePlacement::Loop(options.pp, options.vpp);
+  const StagePlacement layers = Turns(options.schedule)
+                                    ? StagePlacement::Waves(options.pp, options.vpp)
+                                    : StagePlacement::Loop(options.pp, options.vpp);
+  // The output and the input layer (VocabularySchedule).
+  return options.spreads_vocabulary() ? layers.AndOnAll(2) : layers;
 }
 
 }  // namespace plancast

@@ -26,6 +26,8 @@ class StagePlacement {
   static StagePlacement Waves(int64_t stages, int64_t chunks);
   // Two copies, one down and one up.
   static StagePlacement BothWays(int64_t stages);
+  // These, and `chunks` chunks more of every stage, behind them in order.
+  StagePlacement AndOnAll(int64_t chunks) const;
   // `loop` (or nothing), `v`, `both-ways`, or the stage of each virtual stage, `0 1 1 0`, with `+`
   // between copies, `0 1 + 1 0`. A copy has `chunks` virtual stages for each stage. Errors: other
   // words; more or fewer; a stage with another number of chunks than the others, or with one part

@@ -1,5 +1,4 @@
-// A vocabulary spread over the stages: the orders against the paper's counts, and what is compiled
-// against the model that it is a part of.
+// A vocabulary spread over the stages: the orders against the paper's counts.
 
 #include "compiler/schedule/vocabulary_schedule.h"
 
@@ -11,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/schedule/placed_schedules.h"
+#include "compiler/schedule/schedule_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/compiler/folded_against_reference.h"
-#include "tests/compiler/plan_under_test.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -40,22 +39,41 @@ std::vector<int32_t> UpTo(int64_t m) {
   return all;
 }
 
-// Most micro-batches whose layers' activations a stage keeps.
-int64_t MostInFlight(const Steps& steps) {
+// With one chunk of layers a stage.
+constexpr int32_t kLayersChunk = 0, kOutputChunk = 1, kInputChunk = 2;
+
+ScheduleTable VocabularySchedule(VocabParallel how, int64_t stages, int64_t micro_batches) {
+  return VocabularySchedule(how, Schedule::k1f1b, stages, micro_batches);
+}
+
+// Most chunks whose layers' activations a stage keeps, to their `last` pass.
+int64_t MostInFlight(const Steps& steps, Phase last = Phase::kBackward, int32_t layers = 1) {
   int64_t now = 0, most = 0;
   for (const ScheduleStep& step : steps) {
-    if (step.chunk != kLayersChunk) continue;
-    now += step.phase == Phase::kForward ? 1 : -1;
+    if (step.chunk >= layers) continue;
+    now += step.phase == Phase::kForward ? 1 : step.phase == last ? -1 : 0;
     most = std::max(most, now);
   }
   return most;
 }
 
-// When the pipeline ends where F takes `forward`, B `backward`, a step of the output layer
-// `vocabulary`, and exchanges nothing: written from who needs what. -1: stages wait for each other.
-double Makespan(VocabParallel how, const std::vector<Steps>& stages, double forward,
-                double backward, double vocabulary) {
+// Where layers run.
+struct Layers {
+  StagePlacement placement;
+  double forward = 1, backward = 2, weights = 0;
+
+  static Layers Loop(int64_t p) { return {StagePlacement::Loop(p, 1)}; }
+  static Layers V(int64_t p) { return {StagePlacement::Waves(p, 2), 1, 1, 1}; }
+  int32_t chunks() const { return static_cast<int32_t>(placement.chunks()); }
+};
+
+// When the pipeline ends where a step of the output layer takes `vocabulary`, and exchanges
+// nothing: written from who needs what. -1: stages wait for each other.
+double Makespan(VocabParallel how, const std::vector<Steps>& stages, const Layers& layers,
+                double vocabulary) {
   const auto p = static_cast<int64_t>(stages.size());
+  const int64_t last = layers.placement.virtual_stages() - 1;
+  const int32_t output = layers.chunks(), input = output + 1;
   using Key = std::tuple<int32_t, Phase, int64_t, int32_t>;  // chunk, phase, stage, micro-batch
   std::map<Key, double> done;
   std::vector<size_t> next(p, 0);
@@ -65,23 +83,33 @@ double Makespan(VocabParallel how, const std::vector<Steps>& stages, double forw
   };
   const bool at_once = how == VocabParallel::kInterlaced;
   const bool twice = how == VocabParallel::kVocab1;
+  const auto of_layers = [&](int64_t v, Phase phase, int32_t m) {
+    return Key(layers.placement.ChunkOf(v), phase, layers.placement.StageOf(v), m);
+  };
   const auto needs_of = [&](const ScheduleStep& step, int64_t s) {
     std::vector<Key> needs;
     const int32_t m = step.micro_batch;
-    if (step.chunk == kLayersChunk && step.phase == Phase::kForward) {
-      if (s > 0) needs.push_back({kLayersChunk, Phase::kForward, s - 1, m});
-      if (s == 0) all(kInputChunk, Phase::kForward, m, &needs);
-    } else if (step.chunk == kLayersChunk) {
-      if (s + 1 < p) needs.push_back({kLayersChunk, Phase::kBackward, s + 1, m});
-      if (s + 1 == p) all(kOutputChunk, Phase::kBackward, m, &needs);
-    } else if (step.chunk == kOutputChunk && step.phase == Phase::kForward) {
-      needs.push_back({kLayersChunk, Phase::kForward, p - 1, m});
-    } else if (step.chunk == kOutputChunk && step.phase == Phase::kBackward) {
-      if (twice) all(kOutputChunk, Phase::kForward, m, &needs);
-    } else if (step.chunk == kOutputChunk) {
-      all(kOutputChunk, Phase::kBackward, m, &needs);
+    if (step.chunk < layers.chunks()) {
+      if (step.phase == Phase::kWeight) {
+        needs.push_back({step.chunk, Phase::kBackward, s, m});
+        return needs;
+      }
+      const bool forward = step.phase == Phase::kForward;
+      const int64_t before =
+          layers.placement.Before(layers.placement.At(s, step.chunk), step.phase);
+      if (before >= 0) {
+        needs.push_back(of_layers(before, step.phase, m));
+      } else {
+        all(forward ? input : output, step.phase, m, &needs);
+      }
+    } else if (step.chunk == output && step.phase == Phase::kForward) {
+      needs.push_back(of_layers(last, Phase::kForward, m));
+    } else if (step.chunk == output && step.phase == Phase::kBackward) {
+      if (twice) all(output, Phase::kForward, m, &needs);
+    } else if (step.chunk == output) {
+      all(output, Phase::kBackward, m, &needs);
     } else if (step.phase == Phase::kBackward) {
-      needs.push_back({kLayersChunk, Phase::kBackward, 0, m});
+      needs.push_back(of_layers(0, Phase::kBackward, m));
     }
     return needs;
   };
@@ -98,10 +126,11 @@ double Makespan(VocabParallel how, const std::vector<Steps>& stages, double forw
           if (known) start = std::max(start, found->second);
         }
         if (!known) break;
-        const double time = step.chunk == kInputChunk       ? 0
-                            : step.chunk == kOutputChunk    ? vocabulary
-                            : step.phase == Phase::kForward ? forward
-                                                            : backward;
+        const double time = step.chunk == input              ? 0
+                            : step.chunk == output           ? vocabulary
+                            : step.phase == Phase::kForward  ? layers.forward
+                            : step.phase == Phase::kBackward ? layers.backward
+                                                             : layers.weights;
         free_at[s] = start + time;
         done[{step.chunk, step.phase, s, step.micro_batch}] = free_at[s];
         moved = true;
@@ -109,7 +138,7 @@ double Makespan(VocabParallel how, const std::vector<Steps>& stages, double forw
       // Everyone waits for the sums.
       if (at_once && next[s] > 0) {
         const ScheduleStep& step = stages[s][next[s] - 1];
-        if (step.chunk == kOutputChunk) free_at[s] = std::max(free_at[s], free_at[p - 1]);
+        if (step.chunk == output) free_at[s] = std::max(free_at[s], free_at[p - 1]);
       }
     }
   }
@@ -153,7 +182,7 @@ TEST(VocabularyScheduleTest, RunsEverythingOnceInOneOrderEverywhere) {
           EXPECT_EQ(MicroBatchesOf(steps, Phase::kWeight, kOutputChunk), UpTo(apart ? m : 0));
           EXPECT_EQ(together(steps), together(table.stages[0]));
         }
-        EXPECT_GT(Makespan(how, table.stages, 1, 2, 0.25), 0);
+        EXPECT_GT(Makespan(how, table.stages, Layers::Loop(p), 0.25), 0);
       }
     }
   }
@@ -181,7 +210,7 @@ TEST(VocabularyScheduleTest, HasTheBubbleOf1f1b) {
     for (const int64_t p : {2, 3, 4, 6, 8, 12, 16}) {
       for (const int64_t m : {2 * p, 4 * p, 6 * p + 1}) {
         SCOPED_TRACE(testing::Message() << kVocabParallelNames[how] << " p " << p << " m " << m);
-        const double end = Makespan(how, VocabularySchedule(how, p, m).stages, 1, 2, 0);
+        const double end = Makespan(how, VocabularySchedule(how, p, m).stages, Layers::Loop(p), 0);
         EXPECT_GE(end, 3 * (m + p - 1));
         EXPECT_LE(end, 3 * (m + p - 1) + (how == VocabParallel::kVocab1 ? 6 : 3));
       }
@@ -189,190 +218,66 @@ TEST(VocabularyScheduleTest, HasTheBubbleOf1f1b) {
   }
 }
 
-// ---- through the compiler and the executor ----
+constexpr VocabParallel kVisits[] = {VocabParallel::kVocab1, VocabParallel::kVocab2};
+constexpr Schedule kBlocks[] = {Schedule::kZbVHalf, Schedule::kZbVMin};
 
-TransformerConfig Model(int64_t layers, int64_t vocab) {
-  TransformerConfig config = SmallLlama();
-  config.layers = layers;
-  config.hidden = 128;
-  config.heads = config.kv_heads = 4;
-  config.head_dim = 32;
-  config.ffn = 256;
-  config.vocab = vocab;
-  config.seq = 64;
-  config.tied_embeddings = false;
-  return config;
-}
-
-PlanUnderTest Plan(VocabParallel how, int64_t layers, int64_t vocab, int64_t pp,
-                   bool tied = false) {
-  TransformerConfig config = Model(layers, vocab);
-  config.tied_embeddings = tied;
-  PlanUnderTest plan = PlanUnderTest::Of(config);
-  plan.Pp(pp);
-  plan.options().vocab_parallel = how;
-  plan.options().layout.assign(pp, layers / pp);
-  return plan;
-}
-
-double ProductFlops(const ExecutionGraph& graph) {
-  double flops = 0;
-  for (const Program& program : graph.programs) {
-    for (const Instance& instance : program.instances) {
-      const Block& block = graph.blocks[instance.block];
-      for (int32_t t = 0; t < block.size(); ++t) {
-        if (block.kind[t] != TaskKind::kKernel) continue;
-        const KernelSpec& kernel = graph.kernels[block.spec[t]];
-        if (kernel.family != KernelFamily::kMemory) flops += kernel.flops * instance.layer_count;
-      }
-    }
-  }
-  return flops;
-}
-
-int64_t Sum(const std::vector<int64_t>& of) {
-  int64_t sum = 0;
-  for (const int64_t own : of) sum += own;
-  return sum;
-}
-
-std::vector<int64_t> Statics(const ExecutionGraph& graph, MemoryKind kind) {
-  std::vector<int64_t> bytes;
-  for (const Program& program : graph.programs) {
-    bytes.push_back(program.static_bytes[static_cast<int>(kind)]);
-  }
-  return bytes;
-}
-
-TEST(SpreadVocabularyTest, EachStageHasItsPartAndAllOfThemTheModel) {
-  constexpr int64_t kPp = 4, kVocab = 4096, kHidden = 128;
-  PlanUnderTest ends = Plan(VocabParallel::kEnds, 8, kVocab, kPp);
-  ends.MicroBatches(1, 8);
-  ASSERT_OK_AND_ASSIGN(const ExecutionGraph whole, ends.Compile());
-  for (const VocabParallel how : kWays) {
-    SCOPED_TRACE(kVocabParallelNames[how]);
-    PlanUnderTest plan = Plan(how, 8, kVocab, kPp);
-    plan.MicroBatches(1, 8);
-    ASSERT_OK_AND_ASSIGN(const ExecutionGraph spread, plan.Compile());
-    ASSERT_OK(spread.Verify());
-    EXPECT_DOUBLE_EQ(ProductFlops(spread), ProductFlops(whole));
-    for (const MemoryKind kind :
-         {MemoryKind::kParameters, MemoryKind::kGradients, MemoryKind::kOptimizer}) {
-      EXPECT_EQ(Sum(Statics(spread, kind)), Sum(Statics(whole, kind)));
-    }
-    // Two tables of V h in bf16; the last stage has the norm before the logits beside its part.
-    const std::vector<int64_t> ends_have = Statics(whole, MemoryKind::kParameters);
-    const std::vector<int64_t> have = Statics(spread, MemoryKind::kParameters);
-    const int64_t table = 2 * kVocab * kHidden;
-    EXPECT_EQ(have[0], ends_have[0] - table + 2 * table / kPp);
-    EXPECT_EQ(have[1], ends_have[1] + 2 * table / kPp);
-    EXPECT_EQ(have[3], ends_have[3] - table + 2 * table / kPp);
-    // What an iteration allocates it gives up.
-    for (const Program& program : spread.programs) {
-      EXPECT_EQ(Left(spread, program, MemoryKind::kActivations),
-                Left(whole, whole.programs[0], MemoryKind::kActivations))
-          << program.name;
-    }
-  }
-}
-
-// Each stage has its part of the one table, and no gradients of it are summed with others.
-TEST(SpreadVocabularyTest, TiedEmbeddingsAreOnePartOfEachStage) {
-  constexpr int64_t kPp = 4, kVocab = 4096, kHidden = 128;
-  for (const VocabParallel how : kWays) {
-    SCOPED_TRACE(kVocabParallelNames[how]);
-    PlanUnderTest two = Plan(how, 8, kVocab, kPp), one = Plan(how, 8, kVocab, kPp, /*tied=*/true);
-    two.MicroBatches(1, 8);
-    one.MicroBatches(1, 8);
-    ASSERT_OK_AND_ASSIGN(const ExecutionGraph apart, two.Compile());
-    ASSERT_OK_AND_ASSIGN(const ExecutionGraph tied, one.Compile());
-    ASSERT_OK(tied.Verify());
-    EXPECT_DOUBLE_EQ(ProductFlops(tied), ProductFlops(apart));
-    const std::vector<int64_t> twice = Statics(apart, MemoryKind::kParameters);
-    const std::vector<int64_t> once = Statics(tied, MemoryKind::kParameters);
-    for (int64_t stage = 0; stage < kPp; ++stage) {
-      EXPECT_EQ(once[stage], twice[stage] - 2 * kVocab * kHidden / kPp);
-      EXPECT_EQ(tied.programs[stage].instances.size(), apart.programs[stage].instances.size());
-      EXPECT_EQ(Left(tied, tied.programs[stage], MemoryKind::kActivations), 0);
-    }
-  }
-}
-
-// Bytes of a device's collectives over data-parallel ranks.
-int64_t OverData(const ExecutionGraph& graph, const Program& program, CollectiveKind kind) {
-  int64_t bytes = 0;
-  for (const Instance& instance : program.instances) {
-    const Block& block = graph.blocks[instance.block];
-    for (int32_t t = 0; t < block.size(); ++t) {
-      if (block.kind[t] != TaskKind::kComm || block.purpose[t] != Purpose::kDp) continue;
-      const CommSpec& comm = graph.comms[block.spec[t]];
-      if (comm.kind == kind) bytes += comm.bytes * instance.layer_count;
-    }
-  }
-  return bytes;
-}
-
-// Each part of the vocabulary is a unit of its stage: its gradients are reduced once, as those of
-// layers are, and with zero=3 its parameters are gathered for each pass.
-TEST(SpreadVocabularyTest, PartsAreShardedOverDataParallelRanks) {
-  constexpr int64_t kPp = 4, kMicroBatches = 6;
-  for (const VocabParallel how : kWays) {
-    std::vector<ExecutionGraph> graphs;
-    for (const int zero : {1, 2, 3}) {
-      PlanUnderTest plan = Plan(how, 8, 4096, kPp);
-      plan.Dp(2).MicroBatches(1, kMicroBatches).Zero1();
-      plan.options().zero = zero;
-      ASSERT_OK_AND_ASSIGN(graphs.emplace_back(), plan.Compile());
-      ASSERT_OK(graphs.back().Verify());
-    }
-    for (size_t g = 1; g < graphs.size(); ++g) {
-      SCOPED_TRACE(testing::Message() << kVocabParallelNames[how] << " zero=" << g + 1);
-      EXPECT_DOUBLE_EQ(ProductFlops(graphs[g]), ProductFlops(graphs[0]));
-      for (int64_t stage = 0; stage < kPp; ++stage) {
-        const Program &first = graphs[0].programs[stage], &own = graphs[g].programs[stage];
-        EXPECT_EQ(OverData(graphs[g], own, CollectiveKind::kReduceScatter),
-                  OverData(graphs[0], first, CollectiveKind::kReduceScatter));
-        for (const MemoryKind kind :
-             {MemoryKind::kParameters, MemoryKind::kGradients, MemoryKind::kActivations}) {
-          EXPECT_EQ(Left(graphs[g], own, kind), 0);
+TEST(VocabularyScheduleTest, BesideAVEverythingRunsOnceInOneOrderEverywhere) {
+  for (const Schedule schedule : kBlocks) {
+    for (const VocabParallel how : kVisits) {
+      for (const int64_t p : {2, 3, 4, 5, 6, 8, 11, 16}) {
+        for (const int64_t m : {1, 2, 3, 7, 16, 64}) {
+          SCOPED_TRACE(testing::Message() << kScheduleNames[schedule] << " "
+                                          << kVocabParallelNames[how] << " p " << p << " m " << m);
+          const ScheduleTable table = VocabularySchedule(how, schedule, p, m);
+          const auto together = [](Steps steps) {
+            steps.erase(std::remove_if(steps.begin(), steps.end(),
+                                       [](const ScheduleStep& step) { return step.chunk < 2; }),
+                        steps.end());
+            return ScheduleString(steps);
+          };
+          for (const Steps& steps : table.stages) {
+            for (const int32_t chunk : {0, 1, 2, 3}) {
+              EXPECT_EQ(MicroBatchesOf(steps, Phase::kForward, chunk), UpTo(m));
+              EXPECT_EQ(MicroBatchesOf(steps, Phase::kBackward, chunk), UpTo(m));
+              const bool apart = chunk < 2 || (chunk == 2 && how == VocabParallel::kVocab2);
+              EXPECT_EQ(MicroBatchesOf(steps, Phase::kWeight, chunk), UpTo(apart ? m : 0));
+            }
+            EXPECT_EQ(together(steps), together(table.stages[0]));
+          }
+          EXPECT_GT(Makespan(how, table.stages, Layers::V(p), 0.25), 0);
         }
-        const int parameters = static_cast<int>(MemoryKind::kParameters);
-        EXPECT_EQ(own.static_bytes[parameters] * (g == 2 ? 2 : 1), first.static_bytes[parameters]);
-        // Forward and back, the input layer as a unit of its own, too.
-        const int64_t all = first.static_bytes[parameters];
-        const int64_t passes = kMicroBatches * 2 * all;
-        EXPECT_EQ(OverData(graphs[g], own, CollectiveKind::kAllGather), g == 2 ? passes : all);
       }
     }
   }
 }
 
-TEST(SpreadVocabularyTest, TiedPartsAreNotSharded) {
-  PlanUnderTest plan = Plan(kWays[0], 8, 4096, 4, /*tied=*/true);
-  plan.Dp(2).MicroBatches(1, 4).options().zero = 2;
-  EXPECT_THAT(plan.Compile().status().message(),
-              testing::HasSubstr("zero=2 where chunks of one stage share a parameter"));
-}
-
-TEST(SpreadVocabularyTest, FoldedEqualsFlat) {
-  for (uint32_t seed = 1; seed <= 120 && !HasFailure(); ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Dice dice(seed);
-    const int64_t pp = 2 + dice.Below(4), layers = pp * (1 + dice.Below(2));
-    const bool tied = dice.Maybe(3);
-    PlanUnderTest plan = Plan(dice.Of<VocabParallel>({kWays[0], kWays[1], kWays[2]}), layers,
-                              256 * (1 + dice.Below(4)) + dice.Below(2) * 7, pp, tied);
-    plan.Tp(1 + dice.Below(2)).Dp(1 + dice.Below(2));
-    if (plan.options().tp > 1 && dice.Maybe(2)) plan.Sp();
-    if (plan.options().dp > 1 && dice.Maybe(2)) plan.Zero1();
-    if (plan.options().dp > 1 && !tied && dice.Maybe(2)) plan.options().zero = 2 + dice.Below(2);
-    plan.MicroBatches(1 + dice.Below(2), 1 + dice.Below(12));
-    plan.profile().pipeline.p2p_blocking = dice.Maybe(2);
-    if (dice.Maybe(2)) plan.options().overlap.insert(Overlap::kGrad);
-    const absl::StatusOr<ExecutionGraph> graph = CompileWithTimes(plan);
-    ASSERT_OK(graph.status());
-    ASSERT_OK(graph->Verify());
-    ExpectFoldedEqualsFlat(dice, *graph);
+// A micro-batch more in flight, of both chunks of a stage, for each sum; and no more time than that
+// micro-batch takes beside the table without the vocabulary.
+TEST(VocabularyScheduleTest, BesideAVOneMicroBatchMoreIsInFlightForEachSum) {
+  for (const Schedule schedule : kBlocks) {
+    for (int64_t p = 2; p <= 16; ++p) {
+      const int64_t m = 6 * p;
+      const StagePlacement v = StagePlacement::Waves(p, 2);
+      const ScheduleTable alone = TableOfRule(schedule, v, m);
+      ASSERT_OK_AND_ASSIGN(const ScheduleRun run,
+                           RunSchedule(alone, m, PipelineTimes::Equal(v, PassTime())));
+      int64_t before = 0;
+      for (const Steps& steps : alone.stages) {
+        before = std::max(before, MostInFlight(steps, Phase::kWeight, 2));
+      }
+      for (const VocabParallel how : kVisits) {
+        SCOPED_TRACE(testing::Message()
+                     << kScheduleNames[schedule] << " " << kVocabParallelNames[how] << " p " << p);
+        const int64_t sums = how == VocabParallel::kVocab1 ? 2 : 1;
+        const ScheduleTable table = VocabularySchedule(how, schedule, p, m);
+        for (const Steps& steps : table.stages) {
+          EXPECT_LE(MostInFlight(steps, Phase::kWeight, 2), before + 2 * sums);
+        }
+        const double end = Makespan(how, table.stages, Layers::V(p), 0);
+        EXPECT_GE(end, 6 * m);
+        EXPECT_LE(end, static_cast<double>(run.makespan) + 6 * sums + 6);
+      }
+    }
   }
 }
 

@@ -92,7 +92,10 @@ TEST(FitsTest, SoDoThoseOfEverySchedule) {
                                     "ongoing:1-3-2-1",
                                     "1f1b,vocab_parallel=vocab1",
                                     "1f1b,vocab_parallel=vocab2",
-                                    "1f1b,vocab_parallel=interlaced"};
+                                    "1f1b,vocab_parallel=interlaced",
+                                    "zbvhalf,vocab_parallel=vocab1",
+                                    "zbvhalf,vocab_parallel=vocab2",
+                                    "zbvmin,vocab_parallel=vocab2"};
   const char* const kMore[] = {"",
                                ",recompute=full",
                                ",recompute=selective",

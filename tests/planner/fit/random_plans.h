@@ -75,7 +75,8 @@ inline std::string DrawPlan(std::mt19937& random, bool experts) {
     add(pick({"", "", "", ",schedule=gpipe", ",schedule=eager-1f1b", ",schedule=TABLE",
               ",schedule=WEIGHTS", ",schedule=zbh1", ",schedule=zb1p", ",schedule=zb2p",
               ",schedule=ongoing:3", ",vocab_parallel=vocab1", ",vocab_parallel=vocab2",
-              ",vocab_parallel=interlaced"}));
+              ",vocab_parallel=interlaced", ",schedule=zbvhalf,vocab_parallel=vocab1",
+              ",schedule=zbvmin,vocab_parallel=vocab2"}));
     if (pp == 4) add(pick({"", "", ",layout=2+4+4+2", ",layout=1+4+4+3"}));
   }
   if (experts) add(pick({"", ",ep=2", ",ep=4", ",ep=2,etp=1"}));

@@ -92,6 +92,11 @@ TEST(ShortOrders, SoTheyAreWithASpreadVocabulary) {
         Orders orders(Schedule::k1f1b, p, 1, 4 * p + more, how);
         orders.ExpectEnough();
         EXPECT_TRUE(orders.fewer());
+        if (how == VocabParallel::kInterlaced || p % 2 != 0) continue;
+        for (const Schedule schedule : {Schedule::kZbVHalf, Schedule::kZbVMin}) {
+          Orders turns(schedule, p, 2, 4 * p + more, how);
+          turns.ExpectEnough();
+        }
       }
     }
   }

@@ -157,6 +157,8 @@ class Drawing {
     ShortForm& form = plan();
     form.vocab_parallel = dice_.Of<std::string>({"vocab1", "vocab2", "interlaced"});
     form.schedule.reset();
+    const bool turns = form.vocab_parallel != "interlaced" && seed_ % 24 == 7;
+    if (turns) form.schedule = seed_ % 48 == 7 ? "zbvhalf" : "zbvmin";
     form.sync.reset();
     form.optimizer.reset();
     form.offload.clear();

@@ -40,6 +40,18 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
   }
 }
 
+namespace {
+
+SoftwareProfile::ExtraTensor Extra(const char* name, const char* like, double element_bytes = 0) {
+  SoftwareProfile::ExtraTensor extra;
+  extra.name = name;
+  extra.like = like;
+  extra.element_bytes = element_bytes;
+  return extra;
+}
+
+}  // namespace
+
 void DrawKept(Dice& dice, SoftwareProfile* profile, DType* dtype) {
   if (dice.Maybe(3)) {
     *dtype = dice.Of<DType>({DType::kFp8, DType::kMxfp8, DType::kNvfp4});
@@ -50,10 +62,10 @@ void DrawKept(Dice& dice, SoftwareProfile* profile, DType* dtype) {
   for (const char* const rule : {"linear", "gated_linear", "rms_norm", "layer_norm", "swiglu",
                                  "attention", "expert_linear", "cross_entropy"}) {
     SoftwareProfile::OpMemory& kept = profile->tensors.op_memory[rule];
-    if (dice.Maybe(2)) kept.saved.push_back({"saved", dice.Maybe(2) ? "x" : "y"});
-    if (dice.Maybe(3)) kept.forward.push_back({"forward", "x", 4});
-    if (dice.Maybe(3)) kept.backward.push_back({"backward", "x", 4});
-    if (dice.Maybe(6)) kept.persistent.push_back({"persistent", "y"});
+    if (dice.Maybe(2)) kept.saved.push_back(Extra("saved", dice.Maybe(2) ? "x" : "y"));
+    if (dice.Maybe(3)) kept.forward.push_back(Extra("forward", "x", 4));
+    if (dice.Maybe(3)) kept.backward.push_back(Extra("backward", "x", 4));
+    if (dice.Maybe(6)) kept.persistent.push_back(Extra("persistent", "y"));
     if (dice.Maybe(4)) kept.not_saved = {"x"};
     if (dice.Maybe(4)) kept.pinned_inputs = {"x"};
   }

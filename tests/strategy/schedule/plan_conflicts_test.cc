@@ -158,8 +158,23 @@ TEST(PlanConflictsTest, SaysWhyWhereThereIsAReason) {
   PlanOptions options = PlanOf(PipelineMode::kSpreadVocabulary);
   options.vpp = 2;
   EXPECT_EQ(std::string(CheckConflicts(options, SoftwareProfile()).message()),
-            "not supported yet: vpp=2 with vocab_parallel=vocab2, which has an order for one chunk "
-            "of layers a stage alone. Use vpp=1, or use vocab_parallel=redis.");
+            "not supported yet: vpp=2 with vocab_parallel=vocab2, which has no order for such "
+            "chunks of layers. Use vpp=1, or schedule=zbvhalf, or use vocab_parallel=redis.");
+}
+
+TEST(PlanConflictsTest, LayersMayTurnBackBesideASpreadVocabularyThatIsVisited) {
+  PlanOptions options = PlanOf(PipelineMode::kSpreadVocabulary);
+  options.vpp = 2;
+  for (const Schedule schedule : {Schedule::kZbVHalf, Schedule::kZbVMin, Schedule::kZbV}) {
+    options.schedule = schedule;
+    for (const VocabParallel how :
+         {VocabParallel::kVocab1, VocabParallel::kVocab2, VocabParallel::kInterlaced}) {
+      options.vocab_parallel = how;
+      const bool visits = schedule != Schedule::kZbV && how != VocabParallel::kInterlaced;
+      EXPECT_EQ(CheckConflicts(options, SoftwareProfile()).ok(), visits)
+          << kScheduleNames[schedule] << " " << kVocabParallelNames[how];
+    }
+  }
 }
 
 }  // namespace
