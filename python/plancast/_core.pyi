@@ -624,7 +624,7 @@ def fits(
     session: Session,
     *,
     batch: int | None,
-    plans: list[str],
+    plans: list[str | Strategy],
     dtype: str,
     profile: str,
     precision: dict[str, str],

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Unpack
 
 from plancast import _core, arguments, precision
 from plancast.checked import checked
-from plancast.errors import InputError
 from plancast.planning import DEFAULT_PROFILE, check_nouns
 from plancast.session import Session
 from plancast.strategy import Strategy
@@ -52,12 +51,13 @@ def fits(
     """Says of each strategy whether it fits, and how much memory it takes.
 
     The same bytes as `predict(...)` gives, for a fraction of its time: nothing is simulated,
-    and no graph is made except for plans that come near the capacity.
+    and no graph is made except for plans that come near the capacity, and for trees with
+    directives on nodes or stages listed by nodes.
 
     Args:
       model: what is trained.
       machine: where.
-      strategies: short forms; trees with directives on single nodes need `predict`.
+      strategies: short forms or trees.
       batch: global batch, samples per step; absent: dp * mb * accum of each.
       dtype: matmul precision.
       profile: how the framework runs.
@@ -72,31 +72,33 @@ def fits(
     (True, False)
     """
     check_nouns(model, machine, session)
-    plans = [_short_form(strategy) for strategy in strategies]
+    plans = [_checked(strategy) for strategy in strategies]
     verdicts = _core.fits(
         model._core,
         machine._core,
         (session or Session())._core,
         batch=arguments.batch(batch),
-        plans=plans,
+        plans=[_as_plan(strategy) for strategy in plans],
         dtype=arguments.dtype(dtype),
         profile=arguments.profile(profile, machine.gpu),
         precision=precision.asked(types),
     )
+    texts = [s if isinstance(s, str) else s.short_form for s in plans]
     return [
-        Fit(plan, False, refused=verdict) if isinstance(verdict, str) else Fit(plan, *verdict)
-        for plan, verdict in zip(plans, verdicts, strict=True)
+        Fit(text, False, refused=verdict) if isinstance(verdict, str) else Fit(text, *verdict)
+        for text, verdict in zip(texts, verdicts, strict=True)
     ]
 
 
-def _short_form(strategy: Strategy | str) -> str:
+def _checked(strategy: Strategy | str) -> Strategy | str:
+    if not isinstance(strategy, str):
+        arguments.instance(strategy, Strategy, "strategy", '"tp=8,pp=4,mb=1"')
+    return strategy
+
+
+def _as_plan(strategy: Strategy | str) -> str | _core.Strategy:
+    """The short form where it says all."""
     if isinstance(strategy, str):
         return strategy
-    arguments.instance(strategy, Strategy, "strategy", '"tp=8,pp=4,mb=1"')
-    tree = strategy.to_dict()
-    if tree.get("nodes") or "stages" in tree:
-        more = "lists its stages by nodes" if "stages" in tree else "has directives on single nodes"
-        raise InputError(
-            f"`{strategy.short_form}` {more}; `predict` says whether such a plan fits."
-        )
-    return strategy.short_form
+    more = any(said for key, said in strategy.to_dict().items() if key != "plan")
+    return strategy._core if more else strategy.short_form

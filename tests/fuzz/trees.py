@@ -71,7 +71,16 @@ def fault_of(tree: Tree) -> tuple[str, str]:
     ):
         if word := apart(figures, figures_of(other)):
             return f"{what}: {word}", ""
-    return "", ""
+    return verdict_apart(forecast, pc.fits(model, machine, strategy, **tree.options)[0]), ""
+
+
+def verdict_apart(forecast: pc.Forecast, verdict: pc.Fit) -> str:
+    """How `pc.fits` and the forecast differ, or nothing."""
+    if verdict.refused:
+        return f"`fits` refuses: {verdict.refused}"
+    if (verdict.device, verdict.fits) != (forecast.peak_memory, forecast.fits):
+        return f"`fits` says {verdict.device} bytes, the forecast {forecast.peak_memory}"
+    return ""
 
 
 def attempt(rng: random.Random, folder: Path) -> bool:

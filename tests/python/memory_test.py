@@ -214,11 +214,28 @@ def test_verdicts_name_what_no_machine_could_run(small):
     assert refused.refused == str(error.value)
 
 
-def test_a_tree_with_directives_is_left_to_predict(small):
-    tree = pc.Strategy.parse("tp=8,mb=1")
-    tree["layers.*.mlp"].recompute("full")
-    with pytest.raises(pc.InputError, match="`predict` says whether such a plan fits"):
-        pc.fits(small, pc.Machine.open(MACHINE), tree, batch=32)
+def test_verdicts_on_trees_are_the_forecasts(small):
+    recomputed = pc.Strategy.parse("tp=8,mb=1")
+    recomputed["layers.*.mlp"].recompute("full")
+    plain = pc.Strategy.parse("tp=8,mb=1")
+    machine = pc.Machine.open(MACHINE)
+    less, all_kept = pc.fits(small, machine, recomputed, plain, batch=32)
+    for verdict, tree in ((less, recomputed), (all_kept, plain)):
+        forecast = pc.predict(small, machine, tree, batch=32)
+        assert (verdict.device, verdict.fits) == (forecast.peak_memory, forecast.fits)
+    assert less.device < all_kept.device
+
+
+def test_unlike_loads_of_experts_count_for_whether_a_plan_fits():
+    model = pc.Model.preset("mixtral-8x7b-l4")
+    machine = pc.Machine.preset("dgx-h100", hosts=1)
+    even = pc.Strategy.parse("dp=8,ep=8,zero=1,mb=1")
+    uneven = pc.Strategy.from_dict(
+        {**even.to_dict(), "load": {"experts": [9, 1, 1, 1, 1, 1, 1, 1]}}
+    )
+    alike, skewed = pc.fits(model, machine, even, uneven, batch=16)
+    assert skewed.device > alike.device
+    assert skewed.device == pc.predict(model, machine, uneven, batch=16).peak_memory
 
 
 @pytest.mark.parametrize("strategy", PLANS)

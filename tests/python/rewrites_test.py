@@ -206,6 +206,8 @@ def test_tuned_pieces_are_for_predict_alone():
     model, tree = _product("tuned")
     with pytest.raises(pc.InputError, match="nothing is simulated here"):
         pc.execution_graph(model, pc.Machine.preset("dgx2-v100-32g", hosts=1), tree)
+    (verdict,) = pc.fits(model, pc.Machine.preset("dgx2-v100-32g", hosts=1), tree)
+    assert "nothing is simulated here" in verdict.refused
 
 
 def _square(side: int, *turning: str) -> pc.Strategy:

@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 #include "cost_models/records/record_store.h"
 #include "planner/fit/fit_advice.h"
 #include "planner/fit/fits.h"
+#include "planner/fit/tree_verdict.h"
 #include "planner/forecast/plan_graph.h"
 #include "planner/forecast/predict.h"
 #include "planner/forecast/pricing.h"
@@ -166,10 +168,12 @@ std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machi
   return std::make_shared<RankResult>(ValueOrThrow(std::move(result)));
 }
 
-// (fits, bytes, capacity, stage) of each plan, or the error of a plan that is refused.
+// (fits, bytes, capacity, stage) of each plan, a short form or a tree, or the error of one that is
+// refused.
 py::list FitsAll(const PyModel& model, const PyMachine& machine, const PySession& session,
-                 Batch batch, const std::vector<std::string>& plans, const std::string& dtype,
-                 const std::string& profile, const PyPrecision& precision) {
+                 Batch batch, const std::vector<std::variant<std::string, PyStrategy>>& plans,
+                 const std::string& dtype, const std::string& profile,
+                 const PyPrecision& precision) {
   std::vector<absl::StatusOr<FitVerdict>> verdicts;
   const auto costs = ValueOrThrow(session.costs->For(machine.machine));
   const Pricing pricing = session.PricedBy(*costs);
@@ -177,9 +181,14 @@ py::list FitsAll(const PyModel& model, const PyMachine& machine, const PySession
   AddHeld(session, machine.machine, &job);
   {
     py::gil_scoped_release release;
-    FitCheck check(std::move(job), machine.machine, *session.session, &pricing);
-    for (const std::string& plan : plans) {
-      const absl::StatusOr<ShortForm> form = ParseShortForm(plan);
+    FitCheck check(job, machine.machine, *session.session, &pricing);
+    for (const auto& plan : plans) {
+      if (const auto* const strategy = std::get_if<PyStrategy>(&plan)) {
+        job.strategy = strategy->tree;
+        verdicts.push_back(VerdictOnTree(job, machine.machine, pricing, *session.session));
+        continue;
+      }
+      const absl::StatusOr<ShortForm> form = ParseShortForm(std::get<std::string>(plan));
       verdicts.push_back(form.ok() ? check.Verdict(*form) : form.status());
     }
   }
