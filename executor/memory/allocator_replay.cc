@@ -1,6 +1,7 @@
 #include "executor/memory/allocator_replay.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "executor/memory/caching_allocator.h"
@@ -12,7 +13,8 @@ namespace {
 struct Issued {
   int32_t block = 0, layers = 1, micro_batch = 0;
   int32_t forward = -1;  // of a pair: the micro-batch that goes forward
-  bool backward = false;
+  int32_t chunk = 0;
+  bool backward = false, keeps = false;  // what a forward pass keeps is given up by a backward one
 
   int32_t MicroBatchOf(bool of_forward) const { return of_forward ? forward : micro_batch; }
   int32_t last() const { return std::max(micro_batch, forward); }
@@ -22,25 +24,34 @@ struct Issued {
 Issued IssuedOf(const Instance& instance, int32_t later) {
   const bool backward = instance.phase == Phase::kBackward || instance.phase == Phase::kWeight;
   const int32_t forward = instance.pairs() ? instance.forward.micro_batch + later : -1;
-  return {instance.block, instance.layer_count, instance.micro_batch + later, forward, backward};
+  return {instance.block,
+          instance.layer_count,
+          instance.micro_batch + later,
+          forward,
+          instance.chunk,
+          backward,
+          instance.phase == Phase::kForward};
 }
 
 // Instances until the first micro-batches have gone back: as many as are in flight before
-// the first does, and two more.
+// the first does through all chunks that keep something, and two more. (Some chunks go back long
+// before others: parts of a vocabulary, layers at the end of a V.)
 class UntilSteady {
  public:
   // Whether `issued` is one of them, asked of each in turn.
   bool operator()(const Issued& issued) {
-    if (enough_ < 0 && !issued.backward) {
-      in_flight_ = std::max(in_flight_, issued.micro_batch);
-      return true;
-    }
-    if (enough_ < 0) enough_ = std::max(in_flight_, issued.forward) + 3;
-    return !issued.backward || issued.micro_batch < enough_;
+    if (enough_ >= 0) return !issued.backward || issued.micro_batch < enough_;
+    in_flight_ = std::max({in_flight_, issued.forward, issued.backward ? -1 : issued.micro_batch});
+    if (issued.keeps) ahead_.insert(issued.chunk);
+    if (!issued.backward) return true;
+    back_.insert(issued.chunk);
+    if (back_.size() >= ahead_.size()) enough_ = in_flight_ + 3;
+    return true;
   }
 
  private:
   int32_t in_flight_ = -1, enough_ = -1;
+  std::set<int32_t> ahead_, back_;  // chunks that have gone forward, and back
 };
 
 class Replay {

@@ -86,8 +86,10 @@ py::dict PlacedBlocks(const Forecast& forecast, int index, bool limited) {
                  : ReplayAllocator(graph, entry.program, overhead.allocator, segments);
   }
   py::dict out;
-  out["reserved"] = replay.reserved;
-  out["blocks"] = replay.live;
+  // What the end of an iteration takes for itself is not replayed block by block.
+  const int64_t live = entry.memory.allocated;
+  out["reserved"] = replay.out_of_memory ? replay.reserved : std::max(replay.reserved, live);
+  out["blocks"] = replay.out_of_memory ? replay.live : std::max(replay.live, live);
   out["retries"] = replay.retries;
   out["out_of_memory"] = replay.out_of_memory;
   out["block"] = "";

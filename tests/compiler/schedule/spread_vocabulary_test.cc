@@ -3,11 +3,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "executor/memory/allocator_replay.h"
+#include "executor/memory/replay.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "strategy/schedule/schedule.h"
 #include "tests/compiler/folded_against_reference.h"
 #include "tests/compiler/plan_under_test.h"
+#include "tests/executor/memory/pytorch_allocator.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -211,6 +214,26 @@ TEST(SpreadVocabularyTest, TiedPartsAreNotSharded) {
   plan.Dp(2).MicroBatches(1, 4).options().zero = 2;
   EXPECT_THAT(plan.Compile().status().message(),
               testing::HasSubstr("zero=2 where chunks of one stage share a parameter"));
+}
+
+// The output layer goes back long before layers do, of which more and more are in flight.
+TEST(SpreadVocabularyTest, BlocksAreReplayedUntilLayersGoBack) {
+  for (const VocabParallel how : kWays) {
+    for (const Schedule schedule : {Schedule::k1f1b, Schedule::kZbVHalf}) {
+      if (how == VocabParallel::kInterlaced && schedule != Schedule::k1f1b) continue;
+      SCOPED_TRACE(testing::Message()
+                   << kVocabParallelNames[how] << " " << kScheduleNames[schedule]);
+      PlanUnderTest plan = Plan(how, 16, 512, 8, /*tied=*/false, schedule);
+      plan.MicroBatches(1, 48);
+      ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+      const std::vector<ClassMemory> memory = ReplayMemory(graph, RuntimeParams());
+      for (size_t p = 0; p < graph.programs.size(); ++p) {
+        const AllocatorReplay blocks =
+            ReplayAllocator(graph, static_cast<int32_t>(p), PyTorch(), {});
+        EXPECT_GE(blocks.live, memory[p].allocated) << graph.programs[p].name;
+      }
+    }
+  }
 }
 
 TEST(SpreadVocabularyTest, FoldedEqualsFlat) {
