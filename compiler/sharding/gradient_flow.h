@@ -99,7 +99,8 @@ class GradientFlow {
   }
   // The optimizer's step for so many of them; norms of tensors are added where it needs them.
   int32_t StepBlock(int64_t elements, GradientNorm* norm, ShardedUpdate* sharded);
-  void AddTensors(GradientNorm* norm, ShardedUpdate* sharded) const;
+  void CountTensors(ShardedUpdate* sharded) const;
+  void AddTensorNorms(GradientNorm* norm) const;
   // Of how many parameters the device keeps the state.
   int64_t Kept() const;
   // Of gradients that backward passes have made.

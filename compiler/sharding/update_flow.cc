@@ -59,17 +59,19 @@ int64_t GradientFlow::FreshBytes() const {
 int32_t GradientFlow::StepBlock(int64_t elements, GradientNorm* norm, ShardedUpdate* sharded) {
   const auto make = [&] { return OptimizerStep(profile_, in_.dtype, elements, *norm, *sharded); };
   const bool lamb = profile_.update.type == OptimizerType::kLamb;
-  const bool by_tensor = lamb || profile_.update.type == OptimizerType::kMuon;
+  const bool copies = CopiesGradients(profile_);
+  const bool by_tensor = lamb || copies || profile_.update.type == OptimizerType::kMuon;
   if (in_.homes == nullptr && !by_tensor) {
     return writer_.BlockOf(
         {BlockKey::kOptimizer, elements, sharded->freed_gradients + sharded->freed_shards}, make);
   }
-  if (lamb) AddTensors(norm, sharded);
+  if (lamb || copies) CountTensors(sharded);
+  if (lamb) AddTensorNorms(norm);
   return writer_.BlockOf(
       writer_.catalogue().NumberOfText(UpdateKey(elements, *sharded, *norm), make));
 }
 
-void GradientFlow::AddTensors(GradientNorm* norm, ShardedUpdate* sharded) const {
+void GradientFlow::CountTensors(ShardedUpdate* sharded) const {
   contents_.ForEachRun([&](const StageRun& run) {
     contents_.ForEachPart(run, [&](const HomePart& part) {
       for (const BodyState::Parameter& each : part.state->each) {
@@ -77,6 +79,9 @@ void GradientFlow::AddTensors(GradientNorm* norm, ShardedUpdate* sharded) const 
       }
     });
   });
+}
+
+void GradientFlow::AddTensorNorms(GradientNorm* norm) const {
   const bool shards = std::any_of(groups_.begin(), groups_.end(), [](const StateGroup& group) {
     return group.kept < group.parameters;
   });

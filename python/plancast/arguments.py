@@ -116,7 +116,11 @@ def word(value: Any, what: str) -> str:
 
 
 # What these profiles are on GPUs of AMD, where software of the same name is another build.
-_ON_ROCM = {"megatron-core": "megatron-rocm", "torchtitan": "torchtitan-rocm"}
+_ON_ROCM = {
+    "megatron-core": "megatron-rocm",
+    "megatron-lm": "megatron-rocm",
+    "torchtitan": "torchtitan-rocm",
+}
 _OF_AMD = re.compile(r"MI\d")
 
 

@@ -169,6 +169,11 @@ bool ChecksGradients(const SoftwareProfile& profile, DType dtype) {
          (profile.update.fp16_overflow_check && dtype == DType::kFp16);
 }
 
+bool CopiesGradients(const SoftwareProfile& profile) {
+  return profile.types.main_grad_dtype.value_or(profile.types.grad_dtype) !=
+         profile.types.grad_dtype;
+}
+
 BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t elements,
                             const GradientNorm& norm, const ShardedUpdate& sharded) {
   BlockBuilder builder("optimizer", norm.chained ? 1 : 0);
@@ -193,15 +198,24 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
   double grad_each = ElementBytes(profile.types.grad_dtype);
   const Purpose purpose = Purpose::kOptimizer;
   int ready = BlockBuilder::kNone;
-  const DType main_grad = profile.types.main_grad_dtype.value_or(profile.types.grad_dtype);
-  const bool copies = main_grad != profile.types.grad_dtype;
+  const bool copies = CopiesGradients(profile);
+  const DType main_grad = copies ? *profile.types.main_grad_dtype : profile.types.grad_dtype;
   const uint16_t copy = copies ? builder.AddTensor("main gradients") : 0;
+  const auto copy_memory = [&](int task, bool gone) {
+    const int64_t tensors = std::max<int64_t>(sharded.tensors, 1);
+    int64_t left = StoredBytes(main_grad, elements);
+    for (int64_t t = tensors; t > 0 && left > 0; --t) {
+      const int64_t bytes = (left + t - 1) / t;
+      builder.AddMemory(task, gone, MemoryKind::kWorkspace, copy, gone ? -bytes : bytes);
+      left -= bytes;
+    }
+  };
   if (copies) {
     const double main_each = ElementBytes(main_grad);
     ready = builder.AddKernel(
         StateKernel(KernelFamily::kMemory, "main_grads", n * grad_each, n * main_each), purpose,
         "main_grads", {ready});
-    builder.AddMemory(ready, false, MemoryKind::kWorkspace, copy, StoredBytes(main_grad, elements));
+    copy_memory(ready, /*gone=*/false);
     grad_each = main_each;
   }
   const double grad_bytes = n * grad_each;
@@ -288,9 +302,7 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
     if (!updates_here) ready = there_too;
   }
   free(ready);
-  if (copies) {
-    builder.AddMemory(ready, true, MemoryKind::kWorkspace, copy, -StoredBytes(main_grad, elements));
-  }
+  if (copies) copy_memory(ready, /*gone=*/true);
   return std::move(builder).Build();
 }
 

@@ -52,6 +52,9 @@ BlockTemplate OptimizerStep(const SoftwareProfile& profile, DType dtype, int64_t
 bool StepHasNorm(const SoftwareProfile& profile, const GradientNorm& norm);
 // Whether a step depends on all gradients of the plan: on their norm, or that none overflowed.
 bool ChecksGradients(const SoftwareProfile& profile, DType dtype);
+// Whether it reads copies of gradients in another type (main_grad_dtype), tensor by tensor
+// (ShardedUpdate::tensors) for as long as it takes.
+bool CopiesGradients(const SoftwareProfile& profile);
 // Copies gradients to an optimizer on the host.
 BlockTemplate GradientsToHost(int64_t bytes);
 // Its beginning: gradients set to zero.

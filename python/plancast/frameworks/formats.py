@@ -49,7 +49,9 @@ FRAMEWORKS: dict[str, Framework] = {
     fsdp.NAME: Framework(fsdp.write, ("fsdp", "ddp", *_TITANS), ".yaml"),
     composer.NAME: Framework(composer.write, ("composer", "composer-fp32-reduce"), ".yaml"),
     deepspeed.NAME: Framework(deepspeed.write, ("deepspeed",), ".json"),
-    megatron.NAME: Framework(megatron.write, ("megatron-core", "megatron-rocm", "primus"), ".sh"),
+    megatron.NAME: Framework(
+        megatron.write, ("megatron-core", "megatron-lm", "megatron-rocm", "primus"), ".sh"
+    ),
 }
 _OTHER_NAMES = {
     "megatron": megatron.NAME, "megatron-lm": megatron.NAME, "accelerate": fsdp.NAME,

@@ -20,6 +20,8 @@ from plancast.frameworks.plan import Plan, default_sync, layout_of, short_form, 
 
 NAME = "megatron-core"
 TABLE = "megatron"
+# As scripts run that say nothing of the loss.
+_PLAIN_LOSS = "megatron-lm"
 _ZERO = ("no_shard", "optim", "optim_grads", "optim_grads_params")
 _MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
 _LAUNCHER = ("--nproc-per-node", "--nnodes", "--world-size")
@@ -53,7 +55,7 @@ def read(flags: dict[str, Any], notes: list[str], what: str, known: Known) -> Co
     return Contents(
         framework=NAME,
         strategy=short_form(keys),
-        profile="megatron-core",
+        profile="megatron-core" if facts["loss_fusion"] else _PLAIN_LOSS,
         batch=facts["batch"],
         seq=facts["seq"],
         dtype=dtype,
@@ -215,6 +217,7 @@ def write(plan: Plan, known: Known) -> str:
     said = megatron_model.write_model(known.model, known.seq)
     _remark(plan, said, known)
     said |= _write_dropout(known)
+    said["loss_fusion"] = known.profile != _PLAIN_LOSS
     said |= megatron_types.write_types(plan, known)
     said |= _write_mesh(plan, known)
     world = said.pop("gpus")

@@ -36,6 +36,20 @@ def test_published_examples(file, strategy, dtype, parameters):
     assert again.model.parameters == launch.model.parameters
 
 
+@pytest.mark.parametrize("profile", ["megatron-core", "megatron-lm"])
+def test_the_loss_is_fused_where_a_flag_says_so(profile):
+    flag = "--cross-entropy-loss-fusion"
+    forecast = pc.predict(
+        pc.Model.preset("gpt2"), pc.Machine.preset("dgx-a100-80g"), "dp=8,mb=1", batch=8,
+        profile=profile,
+    )  # fmt: skip
+    text = forecast.launch_config("megatron")
+    assert (flag in text) == (profile == "megatron-core")
+    assert read(text, framework="megatron").profile == profile
+    assert read(f"--micro-batch-size 1 {flag}".split()).profile == "megatron-core"
+    assert read(["--micro-batch-size", "1"]).profile == "megatron-lm"
+
+
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
