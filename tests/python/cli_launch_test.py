@@ -36,10 +36,10 @@ def test_a_script_settles_what_is_not_given(cli, small_file, files):
     said = cli.json(*arguments)
     assert said["provenance"]["strategy"] == "dp=4,tp=2,sp,zero=1,mb=1"
     assert said["chosen"]["accum"] == "8"
-    assert said["chosen"]["profile"] == "megatron-core"
+    assert said["chosen"]["profile"] == "megatron-lm"  # it does not ask for a fused loss
     plan = pc.predict(
         pc.Model.open(small_file, seq=128), pc.Machine.preset("dgx-h100:1"),
-        "tp=2,sp,zero=1,mb=1", batch=32, dtype="fp16",
+        "tp=2,sp,zero=1,mb=1", batch=32, dtype="fp16", profile="megatron-lm",
     )  # fmt: skip
     assert said["iteration_time_s"] == plan.iteration_time
     # What is given goes before what the file says.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -244,6 +245,7 @@ def test_an_empty_scoreboard_prints():
 
 def test_the_shipped_rows_are_all_predicted():
     board = validate([EXAMPLES])
-    assert len(board.results) == 35
+    rows = [len(list(csv.DictReader(file.open()))) for file in EXAMPLES.glob("*.csv")]
+    assert len(board.results) == sum(rows) > 0
     assert not board.unsupported
     assert not board.skipped

@@ -30,7 +30,7 @@ def test_alpas_order_on_64_v100s() -> None:
     assert plan.iteration_time <= min(data, within)
     assert plan.iteration_time <= 1.05 * grid
     # What the method minimised leaves out transfers and waits, and little else.
-    assert plan.objective == pytest.approx(plan.iteration_time, rel=0.05)
+    assert 0.9 * plan.iteration_time < plan.objective < 1.01 * plan.iteration_time
 
 
 def small(layers: int) -> pc.Model:
