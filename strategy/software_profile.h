@@ -120,8 +120,10 @@ struct SoftwareProfile {
     bool sharded_master = false;   // with zero=3 parameters at rest are the fp32 master's shard
     bool root_unit = false;        // modules outside of lists are gathered as one unit, at first
     bool keeps_last_unit = false;  // what follows the last list stays gathered for its backward
-    // With pipelines, where the strategy says nothing.
-    bool pipelines_reshard = true, pipelines_sync_each = true;
+    // Where the strategy says nothing; with pipelines and without.
+    bool pipelines_reshard = true, pipelines_sync_each = true, reshard = true, sync_each = true;
+    std::optional<bool> stays_through;  // all micro-batches, where neither is so
+    bool stays() const { return stays_through.value_or(shard_cut != ShardCut::kRows); }
     // Each parameter of more elements than `lists_above` is gathered and reduced by itself, through
     // lists of ranks' parts, each of which takes the host `list_part_s`.
     bool lists = false;
@@ -129,7 +131,8 @@ struct SoftwareProfile {
     double list_part_s = 0;
     PLANCAST_KEY_FIELDS(DataParallel, overlap, bucket_bytes, first_bucket_bytes, shard_cut,
                         sharded_master, root_unit, keeps_last_unit, pipelines_reshard,
-                        pipelines_sync_each, lists, lists_above, list_part_s)
+                        pipelines_sync_each, reshard, sync_each, stays_through, lists,
+                        lists_above, list_part_s)
   };
 
   // Transfers between pipeline stages.

@@ -134,10 +134,10 @@ class ShardedPasses::Maker {
     const ShardedStage::Unit& unit = *turn.unit;
     const bool gathered = unit.weights.gathers();
     // Pipelines keep what stays through all micro-batches, and so do those who keep
-    // whole gradients (FSDP1 under no_sync).
+    // whole gradients, where the profile says so.
     const bool through =
         unit.stays && (options_.pp > 1 || (!options_.sync_each && !Reshards(options_) &&
-                                           style_.cut != ShardCut::kRows));
+                                           in_.profile->data_parallel.stays()));
     if (backward_) {
       // What is put off reads no weights.
       const bool works = gathered && unit.backward && !weights_;

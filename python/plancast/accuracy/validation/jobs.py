@@ -81,6 +81,7 @@ def prepare(row: Row) -> RowJob:
         row.assumption("dispatcher") or (shipped.recipe.dispatcher if shipped else None),
         fused=shipped is not None and shipped.exact and shipped.recipe.fused,
         token_drop=row.assumption("token_drop") == "1",
+        experts=bool(row.experts),
         model=row.model,
     )
     chosen["profile"] = f"{profile} ({why})"
@@ -162,8 +163,8 @@ def _deal_layers(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None
         keys["layout"] = layout_text([*dealt[:-1], dealt[-1] + multi_token_layers(row)])
         chosen["layout"] = f"{keys['layout']} (not stated: as in the software's recipes)"
         return
-    layout = layout_of(row.software, row.layers or 0, pp)
-    if layout is not None and vpp == 1:
+    layout = layout_of(row.software, row.layers or 0, pp * vpp)
+    if layout is not None:
         keys["layout"] = layout
         chosen["layout"] = f"{layout} (not stated: as the software deals)"
 
