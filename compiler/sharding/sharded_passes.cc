@@ -180,7 +180,7 @@ class ShardedPasses::Maker {
   ShardedStep StepOf(size_t t, int64_t repeat) const {
     const Turn& turn = turns_[t];
     ShardedStep step;
-    step.unit = &turn.unit->sizes;
+    step.unit = &turn.unit->trained;
     step.backward = backward_;
     step.ports = ports_;
     step.tells_begin = stage_.gathers() && !weights_;
