@@ -150,8 +150,10 @@ struct SoftwareProfile {
     bool weigh_activations = false;    // tokens' weights go to their experts
     bool sort_tokens = false;          // with ep: kernels order tokens by expert
     bool dispatch_sends_once = false;  // one copy of a token to each node and device
+    bool deals_tokens = false;         // a token's experts follow one another
     bool shared_beside = false;        // with ep: shared experts run while tokens are sent
-    PLANCAST_KEY_FIELDS(Experts, weigh_activations, sort_tokens, dispatch_sends_once, shared_beside)
+    PLANCAST_KEY_FIELDS(Experts, weigh_activations, sort_tokens, dispatch_sends_once, deals_tokens,
+                        shared_beside)
   };
 
   // What runs again in backward passes.
@@ -165,11 +167,8 @@ struct SoftwareProfile {
 
   // The processor that issues kernels; times of RuntimeParams.
   struct Host {
-    double launch_s = 0;
-    double host_sync_s = 0;
+    double launch_s = 0, host_sync_s = 0, graph_launch_s = 0, iteration_s = 0;
     bool cuda_graphs = false;
-    double graph_launch_s = 0;
-    double iteration_s = 0;
   };
 
   // Who slows whom down; figures of RuntimeParams.

@@ -429,6 +429,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.experts.weigh_activations = p.experts_weigh_activations();
   profile.experts.sort_tokens = p.experts_sort_tokens();
   profile.experts.dispatch_sends_once = p.dispatch_sends_once();
+  profile.experts.deals_tokens = p.deals_tokens();
   profile.experts.shared_beside = p.experts_shared_beside();
   ASSIGN_OR_RETURN(profile.data_parallel.shard_cut, ShardCutNamed(p.shard_cut()));
   profile.data_parallel.sharded_master = p.sharded_master();

@@ -94,12 +94,14 @@ TEST(ExpertParallelTest, SoftwareThatSendsATokenOnceSaysHowManyCopiesItWouldBe) 
     PlanUnderTest plan = Moe();
     plan.Dp(4).Ep(4);
     plan.profile().experts.dispatch_sends_once = once;
+    plan.profile().experts.deals_tokens = true;
     const ExecutionGraph graph = *plan.Compile();
     int exchanges = 0;
     for (const CommSpec& comm : graph.comms) {
       if (comm.kind != CollectiveKind::kAllToAll) continue;
       EXPECT_EQ(comm.copies.each, once ? kSizes.topk : 1);
       EXPECT_EQ(comm.copies.groups, 1);
+      EXPECT_EQ(comm.copies.dealt, once ? kSizes.experts : 0);
       ++exchanges;
     }
     EXPECT_GT(exchanges, 0);

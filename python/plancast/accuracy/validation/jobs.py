@@ -12,6 +12,7 @@ from plancast.accuracy.validation.architecture import (
 )
 from plancast.accuracy.validation.recompute_modules import selective_of
 from plancast.accuracy.validation.row_recipe import RowRecipe, recipe_of
+from plancast.accuracy.validation.rounds import in_rounds
 from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.scaling import dtype_of, types_of
 from plancast.accuracy.validation.software import (
@@ -189,6 +190,7 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
         if exchange not in _CP_TYPES:
             raise UnsupportedError(f"`cp_comm={exchange}` is no exchange of cp ranks that is known")
         keys["cp_type"] = _CP_TYPES[exchange]
+    _rounds(row, keys, chosen)
     _overlap(row, shipped, keys, chosen)
     sizes: list[int | None] = [None]
     if "mb" not in keys:
@@ -225,6 +227,21 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
             tree = {"plan": ",".join(parts), "nodes": nodes}
             out.append(Candidate(Strategy.from_dict(tree), size, recompute))
     return out
+
+
+def _rounds(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None:
+    """Sets `schedule` where a row's pipeline is drained more than once an iteration.
+
+    That is where each call of the schedule takes `local_batch` samples of a rank, fewer than it has.
+    """
+    pp, vpp, dp, mb = (int(keys.get(key, "1")) for key in ("pp", "vpp", "dp", "mb"))
+    said = row.assumption("local_batch")
+    if said is None or pp == 1 or "mb" not in keys:
+        return
+    of_rank, a_round = row.global_batch // (dp * mb), int(said) // mb
+    if 0 < a_round < of_rank and (vpp == 1 or a_round % pp == 0):
+        keys["schedule"] = in_rounds(pp, vpp, of_rank, a_round)
+        chosen["rounds"] = f"drained after {a_round} micro-batches each (local_batch={said})"
 
 
 def _overlap(
