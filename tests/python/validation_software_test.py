@@ -47,6 +47,7 @@ def board(folder, *softwares):
         ("NeMo AutoModel 26.02", "automodel"),
         ("NeMo-Automodel", "automodel"),
         ("AutoModel", "automodel"),
+        ("NeMo AutoModel main (Apr 2026) compile", "automodel-compiled"),
         ("DeepSpeed 0.14", "deepspeed"),
         ("HF Trainer + DeepSpeed ZeRO 2021", "deepspeed-2021"),
     ],
@@ -92,6 +93,9 @@ def test_experts_of_fixed_capacity_have_a_profile():
 )
 def test_published_runs_of_automodel_are_of_its_benchmark_recipes(model, experts, profile):
     name = "NeMo AutoModel 26.02"
+    dated = "NeMo AutoModel main (Oct 2025)"
+    before = {"automodel-benchmark": "automodel-2025"}.get(profile, profile)
+    assert software.profile_for(dated, experts=experts, model=model)[0] == before
     assert software.profile_for(name, "deepep", experts=experts, model=model)[0] == profile
 
 

@@ -330,17 +330,22 @@ TEST(SoftwareProfileTest, AutoModelsMixturesGatherOnceAMicroBatchAndItsBenchmark
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile dense, FindSoftwareProfile("automodel"));
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile mixture, FindSoftwareProfile("automodel-moe"));
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile benchmark, FindSoftwareProfile("automodel-benchmark"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile before, FindSoftwareProfile("automodel-2025"));
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile flex, FindSoftwareProfile("automodel-flex"));
   EXPECT_TRUE(dense.data_parallel.reshard);
   EXPECT_TRUE(dense.data_parallel.root_unit);
   EXPECT_FALSE(mixture.data_parallel.root_unit);
-  for (const SoftwareProfile* profile : {&dense, &mixture, &benchmark, &flex}) {
-    EXPECT_EQ(profile->data_parallel.shard_cut, ShardCut::kRows) << profile->name;
-    EXPECT_FALSE(profile->data_parallel.sync_each) << profile->name;
-    EXPECT_FALSE(profile->data_parallel.pipelines_sync_each) << profile->name;
-    if (profile != &dense) EXPECT_FALSE(profile->data_parallel.reshard) << profile->name;
-    EXPECT_EQ(profile->data_parallel.stays(), profile == &benchmark) << profile->name;
+  for (const SoftwareProfile* profile : {&dense, &mixture, &benchmark, &before, &flex}) {
+    const SoftwareProfile::DataParallel& wrapper = profile->data_parallel;
+    const bool each = profile == &before || profile == &flex;  // before pull request 574
+    EXPECT_EQ(wrapper.shard_cut, ShardCut::kRows) << profile->name;
+    EXPECT_EQ(wrapper.sync_each, each) << profile->name;
+    EXPECT_EQ(wrapper.pipelines_sync_each, each) << profile->name;
+    EXPECT_EQ(wrapper.reshard, each || profile == &dense) << profile->name;
+    EXPECT_EQ(wrapper.stays(), profile == &benchmark) << profile->name;
   }
+  EXPECT_TRUE(benchmark.experts.deals_tokens);
+  EXPECT_FALSE(mixture.experts.deals_tokens);
   EXPECT_TRUE(mixture.update.grad_clip);
   EXPECT_FALSE(benchmark.update.grad_clip);
   EXPECT_EQ(flex.kernels.attention_kernel, "flex-attention");
