@@ -27,8 +27,8 @@ double Missed(int own, const RowCopies& rows) {
   return missed;
 }
 
-// Of `places`, how many a row reaches whose receivers follow one another, on average over where they
-// begin: at multiples of what `each` and all receivers have in common.
+// Of `places`, how many a row reaches whose receivers follow one another, on average over where
+// they begin: at multiples of what `each` and all receivers have in common.
 double Dealt(double places, const RowCopies& rows) {
   const double own = rows.dealt / places;
   const int step = std::gcd(rows.each, rows.dealt);

@@ -9,7 +9,8 @@ namespace plancast {
 // where the software sends one copy to a node and to a device; 1: all go. Receivers may be
 // drawn from `chosen` of their `groups` alone, which are drawn evenly and lie one behind another,
 // as the experts of DeepSeek-V3 do (arXiv:2412.19437, section 2.1.2: four of eight groups). Or
-// they are not drawn: of `dealt` receivers one row gets the first `each`, the next row those behind.
+// they are not drawn: of `dealt` receivers one row gets the first `each`, the next row those
+// behind.
 struct RowCopies {
   int each = 1;
   int groups = 1, chosen = 1;

@@ -131,8 +131,8 @@ struct SoftwareProfile {
     double list_part_s = 0;
     PLANCAST_KEY_FIELDS(DataParallel, overlap, bucket_bytes, first_bucket_bytes, shard_cut,
                         sharded_master, root_unit, keeps_last_unit, pipelines_reshard,
-                        pipelines_sync_each, reshard, sync_each, stays_through, lists,
-                        lists_above, list_part_s)
+                        pipelines_sync_each, reshard, sync_each, stays_through, lists, lists_above,
+                        list_part_s)
   };
 
   // Transfers between pipeline stages.

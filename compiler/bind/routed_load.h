@@ -30,8 +30,8 @@ struct RoutedLoad {
 };
 
 // How many copies of each row of what it was made from a tensor of `body` holds: each
-// token goes to so many slots, of so many groups of experts. 1 where nothing is routed. `deals`: by a
-// gate that deals them out.
+// token goes to so many slots, of so many groups of experts. 1 where nothing is routed. `deals`: by
+// a gate that deals them out.
 RowCopies CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor, bool deals);
 
 // By the loads that `tree` says. Errors: a dim that is not there or that nothing is

@@ -85,7 +85,8 @@ class ShardTasks {
     return WholeBytes(unit.padded() - (as_it_is ? unit.kept_whole() : 0) - LeftOut(unit),
                       types_.gathered);
   }
-  // What fully_shard is told to ignore: parameters shared with no rank, in the type they are used in.
+  // What fully_shard is told to ignore: parameters shared with no rank, in the type they are used
+  // in.
   int64_t LeftOut(const ShardUnit& unit) const {
     return CopiesOut() && types_.at_rest == types_.gathered ? unit.alone() : 0;
   }

@@ -30,7 +30,8 @@ struct ShardUnit {
     std::optional<std::vector<int64_t>> lists;
 
     int64_t shard() const { return axes.Kept(padded); }
-    // Shared with no rank: nothing is gathered, nothing reduced (experts that ep cuts over all ranks).
+    // Shared with no rank: nothing is gathered, nothing reduced (experts that ep cuts over all
+    // ranks).
     bool is_alone() const {
       return axes.shard.empty() && axes.summed.empty() && !axes.SumsReplicas() &&
              !homes.over.has_value();

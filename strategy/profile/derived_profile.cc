@@ -28,9 +28,9 @@ absl::Status ClearField(absl::string_view path, google::protobuf::Message* messa
     const bool opens =
         field != nullptr && !field->is_repeated() && field->message_type() != nullptr;
     if (field == nullptr || !(last || opens)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("`without` names `", path, "`, which is no field of a profile. ",
-                       "proto/software_profile.proto lists them."));
+      return absl::InvalidArgumentError(absl::StrCat("`without` names `", path,
+                                                     "`, which is no field of a profile. ",
+                                                     "proto/software_profile.proto lists them."));
     }
     const auto* reflection = message->GetReflection();
     if (last) {

@@ -369,15 +369,9 @@ TEST(ChoosePlanTest, ProfilesSayHowPipelinesShard) {
     EXPECT_EQ(plan.chosen.at("reshard"), keeps ? "off" : "on") << text;
     EXPECT_EQ(plan.chosen.at("sync"), keeps ? "last" : "each") << text;
   }
-  ASSERT_OK_AND_ASSIGN(SoftwareProfile keeps, FindSoftwareProfile("torchtitan"));
-  keeps.data_parallel.reshard = keeps.data_parallel.sync_each = false;
-  keeps.data_parallel.pipelines_reshard = keeps.data_parallel.pipelines_sync_each = true;
-  for (const auto& [text, kept] : std::vector<std::pair<std::string, bool>>{
-           {"zero=3", true}, {"zero=3,reshard=on,sync=each", false}, {"pp=4,zero=3", false}}) {
-    ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose(text, Context(), keeps));
-    EXPECT_EQ(plan.chosen.at("reshard"), kept ? "off" : "on") << text;
-    EXPECT_EQ(plan.chosen.at("sync"), kept ? "last" : "each") << text;
-  }
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile mixture, FindSoftwareProfile("automodel-moe"));
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan kept, Choose("zero=3", Context(), mixture));
+  EXPECT_EQ(kept.chosen.at("reshard") + kept.chosen.at("sync"), "offlast");
   ASSERT_OK_AND_ASSIGN(const ChosenPlan plain, Choose("pp=4,zero=3"));
   EXPECT_EQ(plain.chosen.at("reshard"), "on");
   EXPECT_EQ(plain.chosen.at("sync"), "each");

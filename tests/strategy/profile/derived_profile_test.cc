@@ -16,11 +16,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(DerivedProfileTest, AddsToListsAndOverridesTheRest) {
-  ASSERT_OK_AND_ASSIGN(
-      const proto::SoftwareProfile profile,
-      ReadDerivedProfile(
-          R"pb(name: "mine" like: "fsdp" eager: "swiglu" gather_skew: 0.5 root_unit: false)pb",
-          "mine"));
+  ASSERT_OK_AND_ASSIGN(const proto::SoftwareProfile profile,
+                       ReadDerivedProfile(R"pb(name: "mine"
+                                               like: "fsdp"
+                                               eager: "swiglu"
+                                               gather_skew: 0.5
+                                               root_unit: false)pb",
+                                          "mine"));
   EXPECT_EQ(profile.name(), "mine");
   EXPECT_THAT(profile.eager(), Contains("rms_norm"));  // of eager, which fsdp is like
   EXPECT_THAT(profile.eager(), Contains("swiglu"));

@@ -11,8 +11,8 @@ from plancast.accuracy.validation.architecture import (
     multi_token_layers,
 )
 from plancast.accuracy.validation.recompute_modules import selective_of
-from plancast.accuracy.validation.row_recipe import RowRecipe, recipe_of
 from plancast.accuracy.validation.rounds import in_rounds
+from plancast.accuracy.validation.row_recipe import RowRecipe, recipe_of
 from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.scaling import dtype_of, types_of
 from plancast.accuracy.validation.software import (
@@ -232,7 +232,7 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
 def _rounds(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None:
     """Sets `schedule` where a row's pipeline is drained more than once an iteration.
 
-    That is where each call of the schedule takes `local_batch` samples of a rank, fewer than it has.
+    Each call of the schedule takes `local_batch` samples of a rank there, fewer than it has.
     """
     pp, vpp, dp, mb = (int(keys.get(key, "1")) for key in ("pp", "vpp", "dp", "mb"))
     said = row.assumption("local_batch")
