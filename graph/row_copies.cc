@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace plancast {
 namespace {
@@ -26,9 +27,22 @@ double Missed(int own, const RowCopies& rows) {
   return missed;
 }
 
+// Of `places`, how many a row reaches whose receivers follow one another, on average over where
+// they begin: at multiples of what `each` and all receivers have in common.
+double Dealt(double places, const RowCopies& rows) {
+  const double own = rows.dealt / places;
+  const int step = std::gcd(rows.each, rows.dealt);
+  double reached = 0;
+  for (int first = 0; first < rows.dealt; first += step) {
+    reached += std::floor((first + rows.each - 1) / own) - std::floor(first / own) + 1;
+  }
+  return std::min(places, reached * step / rows.dealt);
+}
+
 }  // namespace
 
 double RowCopies::Reached(double places) const {
+  if (dealt > 0) return Dealt(places, *this);
   if (chosen >= groups) return places * Hit(places, each);
   if (places >= groups) {
     const double open = places * chosen / groups;

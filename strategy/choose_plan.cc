@@ -309,7 +309,8 @@ absl::Status Chooser::ChooseSharding() {
     if (most == 0) Note("hsdp=", *form_.hsdp, " has no effect with zero=0");
     if (most > 0 && *form_.hsdp < o_.dp) o_.hsdp = *form_.hsdp;
   }
-  o_.reshard = o_.pp == 1 || profile_.data_parallel.pipelines_reshard;
+  const SoftwareProfile::DataParallel& usual = profile_.data_parallel;
+  o_.reshard = o_.pp > 1 ? usual.pipelines_reshard : usual.reshard;
   if (form_.reshard.has_value() && most < 3) {
     Note("reshard=", *form_.reshard, " has no effect with zero=", o_.zero);
   } else if (form_.reshard.has_value()) {
@@ -330,7 +331,7 @@ absl::Status Chooser::ChooseSharding() {
   RETURN_IF_ERROR(ChooseUnit());
   o_.sync_each = form_.sync.has_value()
                      ? form_.sync == "each"
-                     : most >= 2 && (o_.pp == 1 || profile_.data_parallel.pipelines_sync_each);
+                     : most >= 2 && (o_.pp > 1 ? usual.pipelines_sync_each : usual.sync_each);
   const bool alone = o_.dp * o_.cp == 1;  // nothing is sharded
   o_.sync_whole_each = form_.sync == "each" || (alone && o_.sync_each);
   if (form_.sync.has_value() && o_.micro_batches == 1) {

@@ -120,8 +120,10 @@ struct SoftwareProfile {
     bool sharded_master = false;   // with zero=3 parameters at rest are the fp32 master's shard
     bool root_unit = false;        // modules outside of lists are gathered as one unit, at first
     bool keeps_last_unit = false;  // what follows the last list stays gathered for its backward
-    // With pipelines, where the strategy says nothing.
-    bool pipelines_reshard = true, pipelines_sync_each = true;
+    // Where the strategy says nothing; with pipelines and without.
+    bool pipelines_reshard = true, pipelines_sync_each = true, reshard = true, sync_each = true;
+    std::optional<bool> stays_through;  // all micro-batches, where neither is so
+    bool stays() const { return stays_through.value_or(shard_cut != ShardCut::kRows); }
     // Each parameter of more elements than `lists_above` is gathered and reduced by itself, through
     // lists of ranks' parts, each of which takes the host `list_part_s`.
     bool lists = false;
@@ -129,7 +131,8 @@ struct SoftwareProfile {
     double list_part_s = 0;
     PLANCAST_KEY_FIELDS(DataParallel, overlap, bucket_bytes, first_bucket_bytes, shard_cut,
                         sharded_master, root_unit, keeps_last_unit, pipelines_reshard,
-                        pipelines_sync_each, lists, lists_above, list_part_s)
+                        pipelines_sync_each, reshard, sync_each, stays_through, lists, lists_above,
+                        list_part_s)
   };
 
   // Transfers between pipeline stages.
@@ -147,8 +150,10 @@ struct SoftwareProfile {
     bool weigh_activations = false;    // tokens' weights go to their experts
     bool sort_tokens = false;          // with ep: kernels order tokens by expert
     bool dispatch_sends_once = false;  // one copy of a token to each node and device
+    bool deals_tokens = false;         // a token's experts follow one another
     bool shared_beside = false;        // with ep: shared experts run while tokens are sent
-    PLANCAST_KEY_FIELDS(Experts, weigh_activations, sort_tokens, dispatch_sends_once, shared_beside)
+    PLANCAST_KEY_FIELDS(Experts, weigh_activations, sort_tokens, dispatch_sends_once, deals_tokens,
+                        shared_beside)
   };
 
   // What runs again in backward passes.
@@ -162,11 +167,8 @@ struct SoftwareProfile {
 
   // The processor that issues kernels; times of RuntimeParams.
   struct Host {
-    double launch_s = 0;
-    double host_sync_s = 0;
+    double launch_s = 0, host_sync_s = 0, graph_launch_s = 0, iteration_s = 0;
     bool cuda_graphs = false;
-    double graph_launch_s = 0;
-    double iteration_s = 0;
   };
 
   // Who slows whom down; figures of RuntimeParams.

@@ -5,16 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/embedded_file.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "proto/software_profile.pb.h"
-#include "proto/text_proto.h"
 #include "strategy/context_parallel.h"
+#include "strategy/profile/derived_profile.h"
 #include "strategy/recompute/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
-#include "strategy/software_profiles.h"
 
 namespace plancast {
 namespace {
@@ -431,6 +429,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.experts.weigh_activations = p.experts_weigh_activations();
   profile.experts.sort_tokens = p.experts_sort_tokens();
   profile.experts.dispatch_sends_once = p.dispatch_sends_once();
+  profile.experts.deals_tokens = p.deals_tokens();
   profile.experts.shared_beside = p.experts_shared_beside();
   ASSIGN_OR_RETURN(profile.data_parallel.shard_cut, ShardCutNamed(p.shard_cut()));
   profile.data_parallel.sharded_master = p.sharded_master();
@@ -439,6 +438,9 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.data_parallel.pipelines_reshard = !p.has_pipelines_reshard() || p.pipelines_reshard();
   profile.data_parallel.pipelines_sync_each =
       !p.has_pipelines_sync_each() || p.pipelines_sync_each();
+  profile.data_parallel.reshard = !p.has_reshard() || p.reshard();
+  profile.data_parallel.sync_each = !p.has_sync_each() || p.sync_each();
+  if (p.has_stays_through()) profile.data_parallel.stays_through = p.stays_through();
 
   profile.data_parallel.lists = p.has_list_collectives();
   profile.data_parallel.lists_above = p.list_collectives().above_elements();
@@ -466,22 +468,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
 
 absl::StatusOr<SoftwareProfile> ParseSoftwareProfile(absl::string_view text,
                                                      absl::string_view what) {
-  ASSIGN_OR_RETURN(auto message, ParseTextProto<proto::SoftwareProfile>(text, what));
-  // Each step names a shipped file; a chain longer than all of them is a ring.
-  for (size_t step = 0; !message.like().empty(); ++step) {
-    const EmbeddedFile* file = FindByStem(SoftwareProfiles(), message.like());
-    if (file == nullptr || step > SoftwareProfiles().size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, ": `like` names `", message.like(), "`, which is ",
-                       file == nullptr ? "no shipped profile" : "like itself", "; there are ",
-                       JoinQuoted(SoftwareProfileNames()), "."));
-    }
-    ASSIGN_OR_RETURN(auto base, ParseTextProto<proto::SoftwareProfile>(file->contents, file->path));
-    const std::string next = base.like();
-    base.MergeFrom(message);
-    base.set_like(next);
-    message = std::move(base);
-  }
+  ASSIGN_OR_RETURN(const auto message, ReadDerivedProfile(text, what));
   ASSIGN_OR_RETURN(SoftwareProfile profile, FromProto(message), _ << what);
   return profile;
 }

@@ -66,7 +66,8 @@ absl::StatusOr<std::vector<double>> PartLoads(const std::string& name, int64_t e
 
 }  // namespace
 
-RowCopies CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor) {
+RowCopies CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor,
+                   bool deals) {
   const auto has = [&tensor](int dim) {
     return std::find(tensor.dims.begin(), tensor.dims.end(), dim) != tensor.dims.end();
   };
@@ -75,19 +76,25 @@ RowCopies CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& 
       for (const Condition& c : s.where) {
         if (!c.is_promise() || op.factor_dims[c.left] < 0 || !has(op.factor_dims[c.left])) continue;
         // Slots of all that is routed over, for each of what they follow.
-        double copies = static_cast<double>(graph.dims[op.factor_dims[c.left]].size) /
-                        static_cast<double>(graph.dims[op.factor_dims[c.right()]].size);
+        double receivers = 1;
         for (int t : TensorsOf(s.value)) {
           const RuleTensor& table = op.rule->tensors()[t];
           if (table.dtype != DType::kInt64) continue;
           for (int f : table.factors) {
             const bool batch = graph.dims[op.factor_dims[f]].name == "batch";
             if (f != c.left && !batch)
-              copies *= static_cast<double>(graph.dims[op.factor_dims[f]].size);
+              receivers *= static_cast<double>(graph.dims[op.factor_dims[f]].size);
           }
         }
-        return {std::max(1, static_cast<int>(std::lround(copies))),
-                static_cast<int>(graph.expert_groups), static_cast<int>(graph.groups_per_token)};
+        const double copies = receivers *
+                              static_cast<double>(graph.dims[op.factor_dims[c.left]].size) /
+                              static_cast<double>(graph.dims[op.factor_dims[c.right()]].size);
+        RowCopies rows;
+        rows.each = std::max(1, static_cast<int>(std::lround(copies)));
+        rows.groups = static_cast<int>(graph.expert_groups);
+        rows.chosen = static_cast<int>(graph.groups_per_token);
+        if (deals) rows.dealt = static_cast<int>(receivers);
+        return rows;
       }
     }
   }

@@ -30,8 +30,9 @@ struct RoutedLoad {
 };
 
 // How many copies of each row of what it was made from a tensor of `body` holds: each
-// token goes to so many slots, of so many groups of experts. 1 where nothing is routed.
-RowCopies CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor);
+// token goes to so many slots, of so many groups of experts. 1 where nothing is routed. `deals`: by
+// a gate that deals them out.
+RowCopies CopiesIn(const ModelGraph& graph, const Body& body, const TensorInfo& tensor, bool deals);
 
 // By the loads that `tree` says. Errors: a dim that is not there or that nothing is
 // routed over; a number of loads that is not its size; loads that are negative or all

@@ -118,7 +118,8 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     if (r.kind == CollectiveKind::kAllToAll && from.ref.op < 0 &&
         context.profile->experts.dispatch_sends_once) {
       comm.copies =
-          CopiesIn(*context.graph, context.body(), context.body().tensors[from.ref.tensor]);
+          CopiesIn(*context.graph, context.body(), context.body().tensors[from.ref.tensor],
+                   context.profile->experts.deals_tokens);
     }
     if (axes.size() < r.axes.size()) {
       CommSpec left = comm;

@@ -82,7 +82,19 @@ class ShardTasks {
   // type or in a copy.
   int64_t GatheredBytes(const ShardUnit& unit) const {
     const bool as_it_is = types_.at_rest == types_.gathered && !CopiesOut() && !Quantizes();
-    return WholeBytes(unit.padded() - (as_it_is ? unit.kept_whole() : 0), types_.gathered);
+    return WholeBytes(unit.padded() - (as_it_is ? unit.kept_whole() : 0) - LeftOut(unit),
+                      types_.gathered);
+  }
+  // What fully_shard is told to ignore: parameters shared with no rank, in the type they are used
+  // in.
+  int64_t LeftOut(const ShardUnit& unit) const {
+    return CopiesOut() && types_.at_rest == types_.gathered ? unit.alone() : 0;
+  }
+  // Bytes of an element of a unit's gradients before they are reduced, on average.
+  double WholeGradient(const ShardUnit& unit) const {
+    const auto all = static_cast<double>(unit.elements()), own = static_cast<double>(LeftOut(unit));
+    if (own == 0) return style_.whole_gradient;
+    return style_.whole_gradient + (types_.gradient - style_.whole_gradient) * (own / all);
   }
   // What it is copied into, where parameters are cut by rows.
   bool CopiesOut() const { return style_.cut == ShardCut::kRows; }
@@ -110,8 +122,9 @@ class ShardTasks {
   // Gradients side by side in the type of the reduction, then the reduction. Returns
   // the task that ends it.
   int Reduce(const ShardUnit& unit, int64_t given_up, std::vector<int> deps, bool makes_shards) {
-    const double from = static_cast<double>(unit.elements()) * style_.whole_gradient;
-    const double to = static_cast<double>(unit.padded()) * types_.reduced;
+    const int64_t left_out = LeftOut(unit);
+    const double from = static_cast<double>(unit.elements() - left_out) * style_.whole_gradient;
+    const double to = static_cast<double>(unit.padded() - left_out) * types_.reduced;
     const std::string label = absl::StrCat(unit.name, ".copy_in");
     // Of a flat unit autograd joins the gradients first, in their own type.
     const bool flat = style_.cut == ShardCut::kUnit;
@@ -122,7 +135,7 @@ class ShardTasks {
     int copy = out_.AddKernel(CopyKernel("copy_in", from, to), purpose_, label, deps);
     out_.AddMemory(copy, false, MemoryKind::kGradients, Reduced(unit), ReducedBytes(unit));
     out_.AddMemory(copy, true, MemoryKind::kGradients, Gradients(unit),
-                   -WholeBytes(given_up, style_.whole_gradient));
+                   -WholeBytes(given_up, WholeGradient(unit)));
     if (flat) {
       // It is divided by a part of the ranks before it is summed, by the rest after.
       copy = out_.AddKernel(CopyKernel("predivide", to, to), purpose_, label, {copy});
@@ -156,7 +169,7 @@ class ShardTasks {
   }
 
   int64_t ReducedBytes(const ShardUnit& unit) const {
-    return WholeBytes(unit.padded(), types_.reduced);
+    return WholeBytes(unit.padded() - LeftOut(unit), types_.reduced);
   }
 
   uint16_t Gathered(const ShardUnit& unit) { return Tensor(absl::StrCat(unit.name, " gathered")); }
@@ -362,13 +375,14 @@ class Sharder {
     // All are added to those of parameters that another unit counts (tied ones).
     if (step_.unit->elements() == 0) return;
     const uint16_t tensor = tasks_.Gradients(*step_.unit);
+    const double bytes = tasks_.WholeGradient(*step_.unit);
     int64_t elements = 0;  // so far: they are rounded together, as they are given up
     for (const BlockTemplate::Gradient& g : in_.gradients) {
       if (IsWhole(g) || g.further) continue;
-      const int64_t before = WholeBytes(elements, style_.whole_gradient);
+      const int64_t before = WholeBytes(elements, bytes);
       elements += g.elements;
       out_.AddMemory(event_of_[g.task], false, MemoryKind::kGradients, tensor,
-                     WholeBytes(elements, style_.whole_gradient) - before);
+                     WholeBytes(elements, bytes) - before);
     }
   }
 

@@ -105,6 +105,9 @@ int64_t ShardUnit::shard() const {
 int64_t ShardUnit::kept_whole() const {
   return Sum(parts, [](const Part& part) { return part.axes.rooted ? part.shard() : 0; });
 }
+int64_t ShardUnit::alone() const {
+  return Sum(parts, [](const Part& part) { return part.is_alone() ? part.elements : 0; });
+}
 int64_t ShardUnit::host_weights() const {
   return Sum(parts, [](const Part& part) { return part.homes.weights_on_host ? part.shard() : 0; });
 }

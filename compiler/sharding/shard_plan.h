@@ -30,6 +30,12 @@ struct ShardUnit {
     std::optional<std::vector<int64_t>> lists;
 
     int64_t shard() const { return axes.Kept(padded); }
+    // Shared with no rank: nothing is gathered, nothing reduced (experts that ep cuts over all
+    // ranks).
+    bool is_alone() const {
+      return axes.shard.empty() && axes.summed.empty() && !axes.SumsReplicas() &&
+             !homes.over.has_value();
+    }
     // Cut over no axis because its home says so: it comes from the host, and from nowhere else.
     bool is_fetched() const { return homes.over.has_value() && axes.shard.empty(); }
   };
@@ -45,6 +51,7 @@ struct ShardUnit {
   int64_t padded() const;
   int64_t shard() const;         // what a rank keeps
   int64_t kept_whole() const;    // of that, what it alone keeps
+  int64_t alone() const;         // and what it shares with no other
   int64_t host_weights() const;  // of that, on the host: of the weights, and of the gradients
   int64_t host_gradients() const;
   int64_t whole_on_host() const;  // of the weights, what is not cut

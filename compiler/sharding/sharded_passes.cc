@@ -134,10 +134,10 @@ class ShardedPasses::Maker {
     const ShardedStage::Unit& unit = *turn.unit;
     const bool gathered = unit.weights.gathers();
     // Pipelines keep what stays through all micro-batches, and so do those who keep
-    // whole gradients (FSDP1 under no_sync).
+    // whole gradients, where the profile says so.
     const bool through =
         unit.stays && (options_.pp > 1 || (!options_.sync_each && !Reshards(options_) &&
-                                           style_.cut != ShardCut::kRows));
+                                           in_.profile->data_parallel.stays()));
     if (backward_) {
       // What is put off reads no weights.
       const bool works = gathered && unit.backward && !weights_;
@@ -180,7 +180,7 @@ class ShardedPasses::Maker {
   ShardedStep StepOf(size_t t, int64_t repeat) const {
     const Turn& turn = turns_[t];
     ShardedStep step;
-    step.unit = &turn.unit->sizes;
+    step.unit = &turn.unit->trained;
     step.backward = backward_;
     step.ports = ports_;
     step.tells_begin = stage_.gathers() && !weights_;

@@ -31,6 +31,7 @@ std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
   if (comm.copies.chosen < comm.copies.groups) {
     absl::StrAppend(&text, " in ", comm.copies.chosen, " of ", comm.copies.groups, " groups");
   }
+  if (comm.copies.dealt > 0) absl::StrAppend(&text, " dealt to ", comm.copies.dealt);
   if (!comm.fused.empty()) {
     absl::StrAppend(&text, " computing on ", comm.fused.bytes,
                     comm.fused.of_sum ? " B of sums" : " B", " with ", comm.fused.traffic,

@@ -1,5 +1,7 @@
 // Mixtures of experts under ep and etp: what moves, what every rank holds.
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -7,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/compiler/moe_layer.h"
 #include "tests/compiler/plan_under_test.h"
+#include "tests/testing/status_matchers.h"
 
 namespace plancast {
 namespace {
@@ -57,17 +60,48 @@ TEST(ExpertParallelTest, OverAllRanksMovesTokensTwiceEachWay) {
   EXPECT_EQ(StateOfRank(plan), State(kRouter + kAllExperts / 4, kRouter + kAllExperts / 4));
 }
 
+// The largest event of tensor `name` in any block: bytes.
+int64_t Largest(const ExecutionGraph& graph, const std::string& name) {
+  int64_t most = 0;
+  for (const Block& block : graph.blocks) {
+    for (const MemoryEvent& e : block.memory) {
+      if (block.tensors[e.tensor] == name) most = std::max(most, e.delta);
+    }
+  }
+  return most;
+}
+
+// FSDP2 is told to ignore experts that ep cuts over all ranks: they are used as they are, and their
+// gradients stay in their type where those that are reduced later are kept in fp32.
+TEST(ExpertParallelTest, RowsLeaveOutWhatIsSharedWithNone) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(4).Ep(4).MicroBatches(1, 2);
+  plan.options().zero = 3;
+  plan.options().sync_each = false;
+  plan.profile().data_parallel.shard_cut = ShardCut::kRows;
+  plan.profile().types.reduce_dtype = DType::kFp32;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  EXPECT_EQ(Largest(graph, "layers gathered"), kBf16 * kRouter);
+  EXPECT_EQ(Largest(graph, "d layers to reduce"), kFp32 * kRouter);
+  // Cast before they are used, they are wrapped, too.
+  plan.profile().data_parallel.sharded_master = plan.profile().types.master_weights = true;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph cast, plan.Compile());
+  EXPECT_EQ(Largest(cast, "layers gathered"), kBf16 * (kRouter + kAllExperts / 4));
+}
+
 TEST(ExpertParallelTest, SoftwareThatSendsATokenOnceSaysHowManyCopiesItWouldBe) {
   for (const bool once : {false, true}) {
     PlanUnderTest plan = Moe();
     plan.Dp(4).Ep(4);
     plan.profile().experts.dispatch_sends_once = once;
+    plan.profile().experts.deals_tokens = true;
     const ExecutionGraph graph = *plan.Compile();
     int exchanges = 0;
     for (const CommSpec& comm : graph.comms) {
       if (comm.kind != CollectiveKind::kAllToAll) continue;
       EXPECT_EQ(comm.copies.each, once ? kSizes.topk : 1);
       EXPECT_EQ(comm.copies.groups, 1);
+      EXPECT_EQ(comm.copies.dealt, once ? kSizes.experts : 0);
       ++exchanges;
     }
     EXPECT_GT(exchanges, 0);

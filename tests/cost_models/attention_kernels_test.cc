@@ -69,6 +69,7 @@ TEST(AttentionKernelsTest, TheModelKnowsWhoseRowsItWasFittedTo) {
   };
   EXPECT_DOUBLE_EQ(slowdown("A100-SXM-80GB", "flash-attention-2", false), 1);
   EXPECT_DOUBLE_EQ(slowdown("A100-SXM-80GB", "flash-attention-triton", true), 2);
+  EXPECT_DOUBLE_EQ(slowdown("A100-SXM-80GB", "flex-attention", true), 1.18);
   EXPECT_DOUBLE_EQ(slowdown("H100-SXM-80GB", "flash-attention-2", false), 1.75);
   EXPECT_DOUBLE_EQ(slowdown("H100-SXM-80GB", "flash-attention-2", true), 1.6);
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -37,6 +38,25 @@ TEST(RowCopiesTest, PlacesAreReachedAsOftenAsWhereCopiesAreDrawn) {
       const double drawn = Drawn(rows, places, /*receivers=*/256, /*draws=*/4000);
       EXPECT_NEAR(rows.Reached(places) / drawn, 1, 0.02)
           << rows.each << " in " << rows.chosen << " of " << rows.groups << " to " << places;
+    }
+  }
+}
+
+TEST(RowCopiesTest, WhatIsDealtReachesThePlacesOfNeighbours) {
+  for (const auto& [each, receivers] :
+       std::vector<std::pair<int, int>>{{8, 128}, {8, 256}, {8, 384}, {4, 32}, {6, 64}, {3, 8}}) {
+    for (const int places : {1, 2, 4, 8, 16, 32, 64}) {
+      if (receivers % places != 0) continue;
+      double reached = 0;
+      for (int row = 0; row < receivers; ++row) {
+        std::set<int> hit;
+        for (int copy = 0; copy < each; ++copy) {
+          hit.insert((row * each + copy) % receivers / (receivers / places));
+        }
+        reached += static_cast<double>(hit.size()) / receivers;
+      }
+      EXPECT_NEAR((RowCopies{each, 1, 1, receivers}.Reached(places)), reached, 1e-9)
+          << each << " of " << receivers << " on " << places;
     }
   }
 }

@@ -44,6 +44,10 @@ def board(folder, *softwares):
         ("Primus (Megatron-LM on ROCm 7.1)", "primus"),
         ("Primus (torchtitan on ROCm)", "torchtitan-primus"),
         ("NeMo 2.3.0 on ROCm 7.0", "megatron-core"),
+        ("NeMo AutoModel 26.02", "automodel"),
+        ("NeMo-Automodel", "automodel"),
+        ("AutoModel", "automodel"),
+        ("NeMo AutoModel main (Apr 2026) compile", "automodel-compiled"),
         ("DeepSpeed 0.14", "deepspeed"),
         ("HF Trainer + DeepSpeed ZeRO 2021", "deepspeed-2021"),
     ],
@@ -77,6 +81,30 @@ def test_experts_of_fixed_capacity_have_a_profile():
         "for `Megatron-Bridge 25.09 NeMo Container` with token drop",
     )
     assert software.profile_for("DeepSpeed", token_drop=True)[0] == "deepspeed"
+
+
+@pytest.mark.parametrize(
+    ("model", "experts", "profile"),
+    [
+        ("llama3-8b", False, "automodel"),
+        ("deepseek-v3", True, "automodel-benchmark"),
+        ("gpt-oss-120b", True, "automodel-flex"),
+    ],
+)
+def test_published_runs_of_automodel_are_of_its_benchmark_recipes(model, experts, profile):
+    name = "NeMo AutoModel 26.02"
+    before = {"automodel-benchmark": "automodel-2025"}.get(profile, profile)
+    for undated in ("NeMo AutoModel main (Oct 2025)", "AutoModel"):
+        assert software.profile_for(undated, experts=experts, model=model)[0] == before
+    assert software.profile_for(name, "deepep", experts=experts, model=model)[0] == profile
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "layout"),
+    [(61, 28, "3x5+2x23"), (48, 4, "12x4"), (7, 4, "2x3+1"), (8, 1, None)],
+)
+def test_automodel_gives_what_is_left_over_to_the_first_stages(layers, stages, layout):
+    assert software.layout_of("NeMo AutoModel 26.02", layers, stages) == layout
 
 
 @pytest.mark.parametrize(

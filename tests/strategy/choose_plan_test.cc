@@ -369,6 +369,9 @@ TEST(ChoosePlanTest, ProfilesSayHowPipelinesShard) {
     EXPECT_EQ(plan.chosen.at("reshard"), keeps ? "off" : "on") << text;
     EXPECT_EQ(plan.chosen.at("sync"), keeps ? "last" : "each") << text;
   }
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile mixture, FindSoftwareProfile("automodel-moe"));
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan kept, Choose("zero=3", Context(), mixture));
+  EXPECT_EQ(kept.chosen.at("reshard") + kept.chosen.at("sync"), "offlast");
   ASSERT_OK_AND_ASSIGN(const ChosenPlan plain, Choose("pp=4,zero=3"));
   EXPECT_EQ(plain.chosen.at("reshard"), "on");
   EXPECT_EQ(plain.chosen.at("sync"), "each");

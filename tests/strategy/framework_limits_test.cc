@@ -29,6 +29,9 @@ TEST(FrameworkLimitsTest, SayWhatAFrameworkLacks) {
   EXPECT_EQ(WhyNot("deepspeed", "ep=2"), "deepspeed has no ep");
   EXPECT_EQ(WhyNot("megatron-core", "recompute=every:2"), "megatron-core has no recompute=every");
   EXPECT_EQ(WhyNot("megatron-sc21", "dp=2,zero=2"), "megatron-sc21 has no zero=2");
+  EXPECT_EQ(WhyNot("automodel-moe", "dp=2,zero=1"), "automodel-moe has no zero=1");
+  EXPECT_EQ(WhyNot("automodel-moe", "tp=2"), "automodel-moe has no tp");
+  EXPECT_EQ(WhyNot("automodel", "ep=2"), "automodel has no ep");
 }
 
 TEST(FrameworkLimitsTest, LetPassWhatItHas) {
@@ -36,6 +39,8 @@ TEST(FrameworkLimitsTest, LetPassWhatItHas) {
     EXPECT_EQ(WhyNot("torchtitan", plan), "") << plan;
     EXPECT_EQ(WhyNot("torchtitan-eager", plan), "") << plan;
   }
+  EXPECT_EQ(WhyNot("automodel-moe", "dp=8,ep=8,pp=2,vpp=2,zero=3,recompute=full"), "");
+  EXPECT_EQ(WhyNot("automodel", "dp=4,tp=2,sp,zero=3,recompute=full"), "");
   for (const char* zero : {"", "zero=1", "zero=2", "zero=3"}) {
     EXPECT_EQ(WhyNot("megatron-core", zero), "") << zero;
     EXPECT_EQ(WhyNot("megatron-bridge", zero), "") << zero;

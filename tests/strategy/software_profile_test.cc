@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -310,6 +311,47 @@ TEST(SoftwareProfileTest, LikeNamesAShippedProfile) {
   EXPECT_THAT(ParseSoftwareProfile("like: \"megatron-cor\"", "mine.textproto"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("`like` names `megatron-cor`")));
+}
+
+TEST(SoftwareProfileTest, AutoModelKeepsNothingInFp32) {
+  for (const auto& [name, reduced] : std::vector<std::pair<std::string, DType>>{
+           {"automodel", DType::kBf16}, {"automodel-moe", DType::kFp32}}) {
+    ASSERT_OK_AND_ASSIGN(const SoftwareProfile shipped, FindSoftwareProfile(name));
+    const SoftwareProfile profile = shipped.For(DType::kBf16, Schedule::kNone);
+    EXPECT_EQ(profile.MasterType(DType::kBf16), std::nullopt) << name;
+    EXPECT_EQ(profile.types.state_dtype, DType::kBf16) << name;
+    EXPECT_EQ(profile.types.grad_dtype, DType::kBf16) << name;
+    EXPECT_EQ(profile.types.reduce_dtype, reduced) << name;
+    EXPECT_FALSE(profile.update.fp16_overflow_check) << name;
+  }
+}
+
+TEST(SoftwareProfileTest, AutoModelsMixturesGatherOnceAMicroBatchAndItsBenchmarksOnce) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile dense, FindSoftwareProfile("automodel"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile mixture, FindSoftwareProfile("automodel-moe"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile benchmark, FindSoftwareProfile("automodel-benchmark"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile before, FindSoftwareProfile("automodel-2025"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile flex, FindSoftwareProfile("automodel-flex"));
+  EXPECT_TRUE(dense.data_parallel.reshard);
+  EXPECT_TRUE(dense.data_parallel.root_unit);
+  EXPECT_FALSE(mixture.data_parallel.root_unit);
+  for (const SoftwareProfile* profile : {&dense, &mixture, &benchmark, &before, &flex}) {
+    const SoftwareProfile::DataParallel& wrapper = profile->data_parallel;
+    const bool each = profile == &before || profile == &flex;  // before pull request 574
+    EXPECT_EQ(wrapper.shard_cut, ShardCut::kRows) << profile->name;
+    EXPECT_EQ(wrapper.sync_each, each) << profile->name;
+    EXPECT_EQ(wrapper.pipelines_sync_each, each) << profile->name;
+    EXPECT_EQ(wrapper.reshard, each || profile == &dense) << profile->name;
+    EXPECT_EQ(wrapper.stays(), profile == &benchmark) << profile->name;
+  }
+  EXPECT_TRUE(benchmark.experts.deals_tokens);
+  EXPECT_FALSE(mixture.experts.deals_tokens);
+  EXPECT_TRUE(mixture.update.grad_clip);
+  EXPECT_FALSE(benchmark.update.grad_clip);
+  EXPECT_EQ(flex.kernels.attention_kernel, "flex-attention");
+  // Of megatron-core's, nothing of its weight gradients and its waits.
+  EXPECT_EQ(mixture.calls.waits, (std::set<std::string>{"moe_gate", "moe_gate_normalized"}));
+  EXPECT_TRUE(mixture.experts.dispatch_sends_once);
 }
 
 TEST(SoftwareProfileTest, StepsOfRingsAreThoseOfTheSource) {

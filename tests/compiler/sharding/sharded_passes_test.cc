@@ -135,6 +135,20 @@ TEST(ShardedWireTest, StageThreeGathersForwardAndBackward) {
   }
 }
 
+// fully_shard gives parameters up after each backward pass, unless it is told not to.
+TEST(ShardedWireTest, RowsStayThroughMicroBatchesWhereTheProfileSaysSo) {
+  const auto psi = static_cast<double>(Parameters(SmallModel()));
+  PlanUnderTest plan = Zero(3, 4, 3);
+  plan.profile().data_parallel.shard_cut = ShardCut::kRows;
+  plan.options().reshard = plan.options().sync_each = false;
+  for (const bool stays : {false, true}) {
+    plan.profile().data_parallel.stays_through = stays;
+    const std::map<CollectiveKind, double> sent = Sent(Compiled(plan));
+    EXPECT_DOUBLE_EQ(sent.at(kGather), (stays ? 1 : 3) * 2 * psi * 3 / 4);
+    EXPECT_DOUBLE_EQ(sent.at(kScatter), 4 * psi * 3 / 4);
+  }
+}
+
 TEST(ShardedWireTest, TheRootStaysGathered) {
   const TransformerConfig config = SmallModel(), none = SmallModel(3);
   const auto psi = static_cast<double>(Parameters(config));
@@ -295,6 +309,7 @@ TEST(ShardedMemoryTest, NothingIsLeftOver) {
     o.sync_each = one_of({0, 1}) != 0;
     plan.profile().data_parallel.shard_cut = static_cast<ShardCut>(one_of({0, 1, 2}));
     plan.profile().data_parallel.root_unit = one_of({0, 1}) != 0;
+    if (i % 3 == 0) plan.profile().data_parallel.stays_through = i % 2 == 0;
     plan.profile().data_parallel.keeps_last_unit = one_of({0, 1}) != 0;
     plan.profile().update.zero_grad = one_of({0, 1}) != 0;
     plan.profile().kernels.fuse_wgrad_accumulation = one_of({0, 1}) != 0;

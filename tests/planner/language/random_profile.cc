@@ -14,6 +14,9 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
   p.pipeline.p2p_scatter_gather = dice.Maybe(3);
   p.data_parallel.pipelines_sync_each = dice.Maybe(2);
   p.data_parallel.pipelines_reshard = dice.Maybe(2);
+  p.data_parallel.sync_each = dice.Maybe(2);
+  p.data_parallel.reshard = dice.Maybe(2);
+  if (dice.Maybe(3)) p.data_parallel.stays_through = dice.Maybe(2);
   p.kernels.wgrad_overlaps_tp = !dice.Maybe(3);
   p.kernels.fuse_wgrad_accumulation = !dice.Maybe(3);
   p.kernels.dropout = dice.Maybe(3);

@@ -11,6 +11,7 @@ from plancast.accuracy.validation.architecture import (
     multi_token_layers,
 )
 from plancast.accuracy.validation.recompute_modules import selective_of
+from plancast.accuracy.validation.rounds import in_rounds
 from plancast.accuracy.validation.row_recipe import RowRecipe, recipe_of
 from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.scaling import dtype_of, types_of
@@ -81,6 +82,7 @@ def prepare(row: Row) -> RowJob:
         row.assumption("dispatcher") or (shipped.recipe.dispatcher if shipped else None),
         fused=shipped is not None and shipped.exact and shipped.recipe.fused,
         token_drop=row.assumption("token_drop") == "1",
+        experts=bool(row.experts),
         model=row.model,
     )
     chosen["profile"] = f"{profile} ({why})"
@@ -162,8 +164,8 @@ def _deal_layers(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None
         keys["layout"] = layout_text([*dealt[:-1], dealt[-1] + multi_token_layers(row)])
         chosen["layout"] = f"{keys['layout']} (not stated: as in the software's recipes)"
         return
-    layout = layout_of(row.software, row.layers or 0, pp)
-    if layout is not None and vpp == 1:
+    layout = layout_of(row.software, row.layers or 0, pp * vpp)
+    if layout is not None:
         keys["layout"] = layout
         chosen["layout"] = f"{layout} (not stated: as the software deals)"
 
@@ -188,6 +190,7 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
         if exchange not in _CP_TYPES:
             raise UnsupportedError(f"`cp_comm={exchange}` is no exchange of cp ranks that is known")
         keys["cp_type"] = _CP_TYPES[exchange]
+    _rounds(row, keys, chosen)
     _overlap(row, shipped, keys, chosen)
     sizes: list[int | None] = [None]
     if "mb" not in keys:
@@ -224,6 +227,21 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
             tree = {"plan": ",".join(parts), "nodes": nodes}
             out.append(Candidate(Strategy.from_dict(tree), size, recompute))
     return out
+
+
+def _rounds(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None:
+    """Sets `schedule` where a row's pipeline is drained more than once an iteration.
+
+    Each call of the schedule takes `local_batch` samples of a rank there, fewer than it has.
+    """
+    pp, vpp, dp, mb = (int(keys.get(key, "1")) for key in ("pp", "vpp", "dp", "mb"))
+    said = row.assumption("local_batch")
+    if said is None or pp == 1 or "mb" not in keys:
+        return
+    of_rank, a_round = row.global_batch // (dp * mb), int(said) // mb
+    if 0 < a_round < of_rank and (vpp == 1 or a_round % pp == 0):
+        keys["schedule"] = in_rounds(pp, vpp, of_rank, a_round)
+        chosen["rounds"] = f"drained after {a_round} micro-batches each (local_batch={said})"
 
 
 def _overlap(

@@ -21,6 +21,7 @@ def profile_for(
     *,
     fused: bool = False,
     token_drop: bool = False,
+    experts: bool = False,
     model: str = "",
 ) -> tuple[str, str]:
     """The profile, and why.
@@ -30,6 +31,7 @@ def profile_for(
       dispatcher: what sends tokens to experts, if known.
       fused: experts' products are one fused kernel.
       token_drop: experts have a fixed capacity.
+      experts: the model is a mixture of experts.
       model: its name.
 
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
@@ -50,6 +52,8 @@ def profile_for(
     for pattern, profile in by_model.items():
         if re.match(pattern, model):
             return profile, f"for `{software}` and its models `{pattern}`"
+    if experts and "experts" in entry:
+        return entry["experts"], f"for `{software}` and mixtures of experts"
     by_dispatcher: dict[str, str] = entry.get("dispatchers", {})
     if dispatcher in by_dispatcher:
         return by_dispatcher[dispatcher], f"for `{software}` with {dispatcher}"
@@ -178,13 +182,19 @@ def overlaps_tp(software: str, dtype: str) -> bool:
 
 
 def layout_of(software: str, layers: int, stages: int) -> str | None:
-    """How this software deals layers to stages; None: as the forecast chooses.
+    """How this software deals layers to (virtual) stages; None: as the forecast chooses.
 
     >>> layout_of("Aleph Alpha scaling fork 2023 / kernel flash_attention2", 40, 4)
     '10+11x2+8'
+    >>> layout_of("NeMo AutoModel 26.02", 61, 28)
+    '3x5+2x23'
     """
-    if stages < 2 or _of(software, "stages") != "equal_modules":
+    how = _of(software, "stages")
+    if stages < 2 or how is None:
         return None
+    if how == "more_at_front":
+        least, more = divmod(layers, stages)
+        return plan.layout_text([least + (stage < more) for stage in range(stages)])
     modules, more = divmod(layers + 3, stages)
     counts = [modules + (stage < more) for stage in range(stages)]
     counts[0] -= 1
