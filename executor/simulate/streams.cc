@@ -68,7 +68,10 @@ bool Streams::TakeReady(int32_t* entity, int* stream) {
     work_.pop_back();
   }
   *entity = working_;
-  *stream = __builtin_ctz(entities_[working_].ready);
+  // Kernels come last: what other streams begin now, their layers may take over.
+  const uint32_t ready = entities_[working_].ready;
+  const uint32_t others = ready & ~(1u << kCompute);
+  *stream = __builtin_ctz(others != 0 ? others : ready);
   entities_[working_].ready ^= MaskOf(*stream);
   return true;
 }

@@ -40,6 +40,15 @@ class Transfers {
   int64_t AloneRateQ16(int32_t group, bool slow) const {
     return sharing_.AloneRateQ16(KindOf(group, slow));
   }
+  // Of two with nothing else on their links.
+  std::pair<int64_t, int64_t> RatesTogetherQ16(int32_t group, bool slow, int32_t other,
+                                               bool other_slow) const {
+    return sharing_.RatesTogetherQ16(KindOf(group, slow), KindOf(other, other_slow));
+  }
+  // Of a stream in flight.
+  int32_t GroupAt(int32_t cursor) const { return transfers_[transfer_of_[cursor]].group; }
+  // Whether kernels slow a transfer of a group.
+  bool Yields(int32_t group) const { return overlap_.slows_transfers() && UsesSms(group); }
   // Whether what a stream does now loads links.
   bool Loads(int32_t cursor) const {
     return streams_.cursor(cursor).state == StreamCursor::kInFlight &&
@@ -100,8 +109,6 @@ class Transfers {
   bool UsesSms(int32_t group) const {
     return !in_.realised[in_.sim.groups[group].realised].uses_no_sms;
   }
-  // Whether kernels slow a transfer of a group.
-  bool Yields(int32_t group) const { return overlap_.slows_transfers() && UsesSms(group); }
   // Whether others may change its rate.
   bool Shares(const Transfer& transfer) const {
     return contention_.of_group[transfer.group] ||

@@ -15,7 +15,7 @@ constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
 
 LayerStop LayerRunner::RunUntil(int64_t time, const Block& block, const BlockIndex& index,
                                 const LayerCosts& costs, const LayerConditions& conditions) {
-  scratch_.resize(2 * index.size);
+  scratch_.resize(2 * index.size + 1);
   int64_t* const start = scratch_.data();
   int64_t* const end = start + index.size;
   Begin(index, costs, conditions, start, end);
@@ -27,11 +27,15 @@ LayerStop LayerRunner::RunUntil(int64_t time, const Block& block, const BlockInd
     stream.rank = own.rank;
     stream.runs = own.runs;
     if (!own.runs) continue;
-    stream.start = scratch_[own.order[own.rank]];
+    if (own.rank >= 0) stream.start = scratch_[own.order[own.rank]];
     stream.since = own.since;
     stream.left = own.left;
     stream.slow = own.slow;
     stream.work_left = own.work_left;
+    if (!own.flows()) continue;
+    stream.work_left =
+        std::max<int128>(own.work_left - int128{own.rate_q16} * (time - own.since), 0);
+    stream.since = time;
   }
   return stop;
 }
@@ -132,7 +136,8 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
   const int64_t* const known_end = known + index.size;
   Prepare(index);
   // Back to when nothing was under way.
-  int64_t from = changed;
+  const bool behind = conditions.Behind() != nullptr;
+  int64_t from = behind && known_end[index.size] > changed ? 0 : changed;
   for (int i = 0; i < num_streams_; ++i) {
     Stream& stream = streams_[i];
     const int32_t* const over =
@@ -150,9 +155,11 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
       again = true;
     }
   }
+  if (behind && known_end[index.size] > from) from = 0;
   if (from <= 0) return Run(block, index, costs, conditions, start, end, tails);
   std::copy_n(known, index.size, start);
   std::fill_n(end, index.size, kUnknown);
+  if (behind) end[index.size] = known_end[index.size];
   for (int k = 0; k < num_streams_; ++k) {
     for (int32_t r = 0; r < streams_[k].rank; ++r) {
       const int32_t task = streams_[k].order[r];
@@ -199,6 +206,8 @@ inline bool LayerRunner::Begin(const Block& block, const BlockIndex& index, cons
     if (!stream.uses_no_sms) ++comms_;
     stream.since = now_ + task.delay;
     stream.work_left = task.work;
+    stream.comm = &task;
+    if (task.sharer >= 0) BeginShared(stream);
   } else {
     stream.since = now_;
     stream.left = task.alone;
@@ -228,12 +237,12 @@ inline void LayerRunner::TimeKernel(const LayerCosts& costs) {
       std::max(kernel.since + TimeOfWork(kernel.left, kernel.slow, slowdown), kernel.launched);
 }
 
-inline void LayerRunner::TimeComms(const LayerCosts& costs, bool busy) {
+inline void LayerRunner::TimeComms(bool busy) {
   for (int i = 0; i < num_streams_; ++i) {
     Stream& comm = streams_[i];
     if (!comm.runs || !comm.is_comm || comm.uses_no_sms || comm.slow == busy) continue;
-    const LayerCosts::Task& task = costs.tasks[comm.order[comm.rank]];
-    if (task.work == 0 || task.rate_q16 == task.slow_rate_q16) continue;
+    const LayerCosts::Task& task = *comm.comm;
+    if (task.sharer >= 0 || task.work == 0 || task.rate_q16 == task.slow_rate_q16) continue;
     if (now_ > comm.since) {
       const int64_t rate = comm.slow ? task.slow_rate_q16 : task.rate_q16;
       comm.work_left -= int128{rate} * (now_ - comm.since);
@@ -243,6 +252,31 @@ inline void LayerRunner::TimeComms(const LayerCosts& costs, bool busy) {
     comm.slow = busy;
     comm.next = comm.since +
                 ActivityKinds::Duration(comm.work_left, busy ? task.slow_rate_q16 : task.rate_q16);
+  }
+}
+
+void LayerRunner::BeginShared(Stream& stream) {
+  stream.delayed = stream.since > now_;
+  stream.rate_q16 = 0;
+  stream.next = stream.delayed ? stream.since : kNever;
+}
+
+void LayerRunner::TimeShared(const LayerCosts& costs, bool busy) {
+  Stream* both[2] = {nullptr, nullptr};
+  for (int i = 0; i < num_streams_; ++i) {
+    if (streams_[i].flows()) both[both[0] == nullptr ? 0 : 1] = &streams_[i];
+  }
+  for (int i = 0; i < 2 && both[i] != nullptr; ++i) {
+    Stream& own = *both[i];
+    const Stream* const other = both[1 - i];
+    int64_t rate = busy ? own.comm->slow_rate_q16 : own.comm->rate_q16;
+    if (other != nullptr) rate = costs.RateBeside(own.comm->sharer, other->comm->sharer, busy);
+    if (rate == own.rate_q16 && own.next != kNever) continue;
+    own.work_left = std::max<int128>(own.work_left - int128{own.rate_q16} * (now_ - own.since), 0);
+    own.since = now_;
+    own.rate_q16 = rate;
+    const int64_t takes = ActivityKinds::Duration(own.work_left, rate);
+    own.next = takes > kNever - now_ ? kNever : now_ + takes;
   }
 }
 
@@ -289,7 +323,13 @@ void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCos
     for (int i = 0; i < num_streams_; ++i) {
       Stream& stream = streams_[i];
       if (!stream.runs || stream.next > now_) continue;
-      end[stream.order[stream.rank++]] = now_;
+      if (stream.delayed) {
+        stream.delayed = false;
+        stream.next = kNever;
+        continue;
+      }
+      end[stream.rank < 0 ? index.size : stream.order[stream.rank]] = now_;
+      ++stream.rank;
       stream.runs = false;
       stream.next = kNever;
       comms_ -= stream.is_comm && !stream.uses_no_sms ? 1 : 0;
@@ -322,7 +362,8 @@ void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCos
     }
     if (costs.interferes && slow_ != (foreign || comms_ > 0)) SlowKernel(costs, !slow_);
     if (RunsKernel() && !timed_) TimeKernel(costs);
-    if (comms_ > 0) TimeComms(costs, RunsKernel());
+    if (comms_ > 0) TimeComms(RunsKernel());
+    if (costs.sharers > 0) TimeShared(costs, RunsKernel());
     int64_t next = kNever;  // of all but kernels
     for (int i = 0; i < num_streams_; ++i) {
       if (&streams_[i] != compute_) next = std::min(next, streams_[i].next);
@@ -347,14 +388,17 @@ void LayerRunner::BeginAhead(const LayerCosts& costs, const LayerConditions::Ahe
   stream.rank = ahead.rank;
   for (int32_t r = 0; r < ahead.rank; ++r) start[stream.order[r]] = end[stream.order[r]] = 0;
   if (!ahead.runs) return;
-  const int32_t task = stream.order[ahead.rank];
-  start[task] = 0;
+  const bool behind = ahead.rank == LayerConditions::kBehind;
+  const int32_t task = behind ? ahead.task : stream.order[ahead.rank];
+  if (!behind) start[task] = 0;
   stream.runs = stream.is_comm = true;
-  stream.uses_no_sms = costs.tasks[task].uses_no_sms;
+  stream.comm = &costs.tasks[task];
+  stream.uses_no_sms = stream.comm->uses_no_sms;
   stream.slow = false;
   stream.since = ahead.since;
   stream.work_left = ahead.work_left;
-  stream.next = ahead.since + ActivityKinds::Duration(ahead.work_left, costs.tasks[task].rate_q16);
+  stream.next = ahead.since + ActivityKinds::Duration(ahead.work_left, stream.comm->rate_q16);
+  if (stream.comm->sharer >= 0) BeginShared(stream);
   if (!stream.uses_no_sms) ++comms_;
 }
 
