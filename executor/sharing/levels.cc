@@ -184,10 +184,11 @@ int64_t Levels::RateQ16(int32_t id) {
   return domains_[activity.domain].fluid->RateQ16(activity.id);
 }
 
-std::pair<int64_t, int64_t> Levels::RatesTogetherQ16(int32_t a, int32_t b) const {
+int64_t Levels::RateAmongQ16(absl::Span<const int32_t> kinds) const {
   Fluid fluid(policy_);
   std::vector<int32_t> resources;
-  const auto start = [&](int32_t kind) {
+  std::vector<int32_t> ids;
+  for (const int32_t kind : kinds) {
     std::vector<Fluid::Use> uses(kinds_.UsesOf(kind).begin(), kinds_.UsesOf(kind).end());
     for (Fluid::Use& use : uses) {
       const auto known = std::find(resources.begin(), resources.end(), use.resource);
@@ -198,11 +199,9 @@ std::pair<int64_t, int64_t> Levels::RatesTogetherQ16(int32_t a, int32_t b) const
       }
       use.resource = place;
     }
-    return fluid.AddKind(kinds_[kind], uses);
-  };
-  const int32_t kinds[] = {start(a), start(b)};
-  const int32_t ids[] = {fluid.Start(kinds[0], 1), fluid.Start(kinds[1], 1)};
-  return {fluid.RateQ16(ids[0]), fluid.RateQ16(ids[1])};
+    ids.push_back(fluid.Start(fluid.AddKind(kinds_[kind], uses), /*work_bytes=*/1));
+  }
+  return fluid.RateQ16(ids[0]);
 }
 
 void Levels::Shift(int64_t time_ps) {

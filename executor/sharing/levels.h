@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -78,8 +77,8 @@ class Levels {
   // All goes on so much later.
   void Shift(int64_t time_ps);
   int64_t AloneRateQ16(int32_t kind) const { return kinds_[kind].AloneQ16(); }
-  // Of two activities with nothing else running.
-  std::pair<int64_t, int64_t> RatesTogetherQ16(int32_t a, int32_t b) const;
+  // Of an activity of the first of these kinds while there is one of each, and nothing else.
+  int64_t RateAmongQ16(absl::Span<const int32_t> kinds) const;
   int64_t AloneTime(int32_t kind, int64_t work_bytes) const {
     return kinds_.AloneTime(kind, work_bytes);
   }

@@ -17,12 +17,16 @@ LayerRuns::LayerRuns(const SimInput& in, Streams& streams, HostClock& hosts, Ker
       variants_(in, hosts, overlap, transfers),
       is_disturbed_(in.sim.entities.size()) {}
 
+constexpr int32_t kFewestKernels = 2;
+
 bool LayerRuns::Start(int32_t entity, const StreamCursor& at, bool can_open) {
   const int32_t program = in_.ProgramOf(entity);
   const Instance& instance = in_.index.InstanceOf(program, at.instance);
   const int32_t variant = variants_.Of(entity, instance.block);
   if (variant == LayerVariants::kNone) return false;
   const BlockIndex& index = in_.index.block(instance.block);
+  const bool begun = at.rank > 0;
+  if (begun && index.Count(kCompute) - at.rank < kFewestKernels) return false;
   LayerRun& run = streams_.run(entity);
   int32_t behind;
   if (events_.now() < in_.hosts[program].start_ps ||
@@ -38,7 +42,10 @@ bool LayerRuns::Start(int32_t entity, const StreamCursor& at, bool can_open) {
   if (costs.hosted && run.conditions.host > -costs.launch_ps * index.launches.back()) {
     hosts_.NoteWait(program);
   }
-  if (!OutrunRivals(entity, at, instance.block, variant)) return false;
+  if (begun ? !IsAlone(entity, at, instance.block, variant)
+            : !OutrunRivals(entity, at, instance.block, variant)) {
+    return false;
+  }
   run.instance = at.instance;
   run.first_layer = at.layer;
   run.layers = 1;
@@ -108,21 +115,46 @@ bool LayerRuns::StreamsAreThere(int32_t entity, const StreamCursor& at, const Bl
   return true;
 }
 
+bool LayerRuns::IsPart(int32_t entity, const StreamCursor& at, const BlockIndex& index,
+                       int32_t variant, int32_t cursor) const {
+  if (EntityOf(cursor) != entity || (index.streams >> StreamOf(cursor) & 1) == 0) return false;
+  // A stream that is through with the layer loads links beside those that are not.
+  return !variants_[variant].Shares() ||
+         streams_.cursor(cursor).place() < TaskIndex::Place(at.instance, at.layer + 1, 0);
+}
+
+bool LayerRuns::IsAlone(int32_t entity, const StreamCursor& at, int32_t block,
+                        int32_t variant) const {
+  const absl::Span<const int32_t> rivals = variants_.RivalsOf(entity, block);
+  return std::none_of(rivals.begin(), rivals.end(), [&](int32_t rival) {
+    return !IsPart(entity, at, in_.index.block(block), variant, rival) &&
+           (RunMeets(variant, rival) || LoadMeets(variant, rival));
+  });
+}
+
+bool LayerRuns::RunMeets(int32_t variant, int32_t rival) const {
+  return streams_.cursor(rival).state == StreamCursor::kInLayerRun &&
+         variants_.Meet(variant, streams_.run(EntityOf(rival)).variant);
+}
+
+bool LayerRuns::LoadMeets(int32_t variant, int32_t rival) const {
+  if (!transfers_.Loads(rival)) return false;
+  const auto loads = in_.sim.LoadsOf(in_.sim.groups[transfers_.GroupAt(rival)]);
+  return std::any_of(loads.begin(), loads.end(), [&](const Fluid::Use& load) {
+    return variants_.Loads(variant, load.resource);
+  });
+}
+
 bool LayerRuns::OutrunRivals(int32_t entity, const StreamCursor& at, int32_t block,
                              int32_t variant) {
-  const BlockIndex& index = in_.index.block(block);
-  // A stream that is through with the layer loads links beside those that are not.
-  const bool shares = variants_[variant].Shares();
-  const int64_t end = TaskIndex::Place(at.instance, at.layer + 1, 0);
   bool alone = true;
   for (const int32_t rival : variants_.RivalsOf(entity, block)) {
-    const bool own = EntityOf(rival) == entity && (index.streams >> StreamOf(rival) & 1) != 0;
-    if (own && (!shares || streams_.cursor(rival).place() < end)) continue;
-    if (streams_.cursor(rival).state == StreamCursor::kInLayerRun) {
+    if (IsPart(entity, at, in_.index.block(block), variant, rival)) continue;
+    if (RunMeets(variant, rival)) {
       Dissolve(EntityOf(rival));
       alone = false;
     }
-    alone = alone && !transfers_.Loads(rival);
+    alone = alone && !LoadMeets(variant, rival);
   }
   return alone;
 }
@@ -130,6 +162,7 @@ bool LayerRuns::OutrunRivals(int32_t entity, const StreamCursor& at, int32_t blo
 void LayerRuns::TakeOver(int32_t entity, const StreamCursor& at, const BlockIndex& index,
                          int32_t behind) {
   LayerRun& run = streams_.run(entity);
+  if (at.rank > 0) run.conditions.ahead.push_back({kCompute, at.rank});
   const int64_t begin = TaskIndex::Place(at.instance, at.layer, 0);
   for (uint32_t rest = index.streams & ~(1u << kCompute); rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);

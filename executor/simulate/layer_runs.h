@@ -51,6 +51,14 @@ class LayerRuns : public TransferListener {
   // place in LayerCosts of what one of them is still at before it, or LayerVariants::kNone.
   bool StreamsAreThere(int32_t entity, const StreamCursor& at, const BlockIndex& index,
                        int32_t variant, int32_t* behind);
+  // Whether a stream belongs to a run of a layer that begins now.
+  bool IsPart(int32_t entity, const StreamCursor& at, const BlockIndex& index, int32_t variant,
+              int32_t cursor) const;
+  // Whether a stream that may load the links of a layer is in a run that does, or does so now.
+  bool RunMeets(int32_t variant, int32_t rival) const;
+  bool LoadMeets(int32_t variant, int32_t rival) const;
+  // Whether nobody loads the links of a block now, nor may in a run.
+  bool IsAlone(int32_t entity, const StreamCursor& at, int32_t block, int32_t variant) const;
   // Whether nobody loads the links of a block now; runs that do come apart.
   bool OutrunRivals(int32_t entity, const StreamCursor& at, int32_t block, int32_t variant);
   // Whether a stream is at its last communication before a layer, which nobody else takes part in.

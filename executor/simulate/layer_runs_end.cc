@@ -206,8 +206,8 @@ void LayerRuns::Dissolve(int32_t entity) {
   const LayerVariants::Variant& variant = variants_[run.variant];
   const BlockIndex& index = in_.index.block(variant.block);
   const LayerStop stop =
-      runner_.RunUntil(events_.now() - run.begin, in_.graph.blocks[variant.block], index,
-                       variant.costs, run.conditions);
+      runner_.RunUntil(events_.now() - run.begin, run.outcome->times,
+                       in_.graph.blocks[variant.block], index, variant.costs, run.conditions);
   run.active = false;
   events_.Cancel(entity, Events::kRunEnd);
   WriteLayer(entity, &stop);

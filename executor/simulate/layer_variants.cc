@@ -10,7 +10,6 @@ namespace {
 
 constexpr int32_t kFewestTasks = 3;  // of a block that is worth it
 constexpr StreamMask kKernels = MaskOf(kCompute);
-constexpr int kMostContended = 2;  // streams of a layer that load the same links
 
 }  // namespace
 
@@ -63,7 +62,7 @@ void LayerVariants::Ask(int32_t entity, int32_t block_index, Answer& answer) {
       rivals.insert(rivals.end(), cursors.begin(), cursors.end());
     }
   }
-  if (__builtin_popcount(variant.contended) > kMostContended) return;
+  if (__builtin_popcount(variant.contended) > kMostSharing) return;
   for (std::vector<int32_t>* const all : {&rivals, &variant.resources}) {
     std::sort(all->begin(), all->end());
     all->erase(std::unique(all->begin(), all->end()), all->end());
@@ -80,6 +79,12 @@ void LayerVariants::Ask(int32_t entity, int32_t block_index, Answer& answer) {
   variant.block = block_index;
   if (variant.Shares()) FindShared(variant);
   variants_.push_back(std::move(variant));
+}
+
+bool LayerVariants::Meet(int32_t variant, int32_t other) const {
+  const std::vector<int32_t>& own = variants_[variant].resources;
+  return std::any_of(own.begin(), own.end(),
+                     [&](int32_t resource) { return Loads(other, resource); });
 }
 
 LayerCosts::Task LayerVariants::CostOf(int32_t group) const {
@@ -110,15 +115,19 @@ void LayerVariants::FindShared(Variant& variant) {
   for (const bool busy : {false, true}) {
     for (const int32_t own : groups) {
       for (const int32_t other : groups) {
-        const auto [found, fresh] = together_.try_emplace({own, other, busy});
-        if (fresh) {
-          found->second = transfers_.RatesTogetherQ16(own, busy && transfers_.Yields(own), other,
-                                                      busy && transfers_.Yields(other));
-        }
-        costs.shared_q16.push_back(found->second.first);
+        const auto [found, fresh] = of_two_.try_emplace({own, other, busy}, 0);
+        if (fresh) found->second = transfers_.RateAmongQ16({own, other}, busy);
+        costs.shared_q16.push_back(found->second);
       }
     }
   }
+  if (__builtin_popcount(variant.contended) < 3) return;
+  costs.rate_of_three = [this, groups](int32_t own, int32_t other, int32_t third, bool busy) {
+    const auto [low, high] = std::minmax(groups[other], groups[third]);
+    const auto [found, fresh] = of_three_.try_emplace({groups[own], low, high, busy}, 0);
+    if (fresh) found->second = transfers_.RateAmongQ16({groups[own], low, high}, busy);
+    return found->second;
+  };
 }
 
 int32_t LayerVariants::TaskBehind(int32_t index, int stream, int32_t group) {
@@ -132,7 +141,7 @@ int32_t LayerVariants::TaskBehind(int32_t index, int stream, int32_t group) {
       if (!Loads(index, load.resource)) return kNone;
     }
     const StreamMask all = variant.contended | MaskOf(stream);
-    if (__builtin_popcount(all) > kMostContended) return kNone;
+    if (__builtin_popcount(all) > kMostSharing) return kNone;
     variant.contended = all;
   }
   variant.groups.push_back(group);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -54,6 +53,8 @@ class LayerVariants {
     const std::vector<int32_t>& own = variants_[variant].resources;
     return std::binary_search(own.begin(), own.end(), resource);
   }
+  // Whether two load the same resource that others may load too.
+  bool Meet(int32_t variant, int32_t other) const;
   // Cursors that may load the links of a block, of which Of() was asked.
   absl::Span<const int32_t> RivalsOf(int32_t entity, int32_t block) const {
     const Answer& answer = answers_[static_cast<size_t>(entity) * in_.graph.blocks.size() + block];
@@ -81,7 +82,8 @@ class LayerVariants {
   std::vector<Variant> variants_;
   std::vector<std::vector<int32_t>> of_block_;
   // Rates of two groups at once, by these and by whether they run beside kernels.
-  std::map<std::tuple<int32_t, int32_t, bool>, std::pair<int64_t, int64_t>> together_;
+  std::map<std::tuple<int32_t, int32_t, bool>, int64_t> of_two_;
+  std::map<std::tuple<int32_t, int32_t, int32_t, bool>, int64_t> of_three_;
   std::vector<int32_t> rivals_;
 };
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "executor/contention/contention.h"
 #include "executor/sharing/fluid.h"
 #include "executor/sharing/levels.h"
@@ -40,10 +42,12 @@ class Transfers {
   int64_t AloneRateQ16(int32_t group, bool slow) const {
     return sharing_.AloneRateQ16(KindOf(group, slow));
   }
-  // Of two with nothing else on their links.
-  std::pair<int64_t, int64_t> RatesTogetherQ16(int32_t group, bool slow, int32_t other,
-                                               bool other_slow) const {
-    return sharing_.RatesTogetherQ16(KindOf(group, slow), KindOf(other, other_slow));
+  // Of the first of these groups, at once with the others and with nothing else on their links;
+  // `busy`: beside kernels.
+  int64_t RateAmongQ16(absl::Span<const int32_t> groups, bool busy) const {
+    absl::InlinedVector<int32_t, 4> kinds;
+    for (const int32_t group : groups) kinds.push_back(KindOf(group, busy && Yields(group)));
+    return sharing_.RateAmongQ16(kinds);
   }
   // Of a stream in flight.
   int32_t GroupAt(int32_t cursor) const { return transfers_[transfer_of_[cursor]].group; }

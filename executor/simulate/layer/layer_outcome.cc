@@ -13,12 +13,15 @@ constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
 
 }  // namespace
 
-LayerStop LayerRunner::RunUntil(int64_t time, const Block& block, const BlockIndex& index,
-                                const LayerCosts& costs, const LayerConditions& conditions) {
+LayerStop LayerRunner::RunUntil(int64_t time, const int64_t* known, const Block& block,
+                                const BlockIndex& index, const LayerCosts& costs,
+                                const LayerConditions& conditions) {
   scratch_.resize(2 * index.size + 1);
   int64_t* const start = scratch_.data();
   int64_t* const end = start + index.size;
-  Begin(index, costs, conditions, start, end);
+  if (known == nullptr || !GoBack(time, known, index, conditions, start, end)) {
+    Begin(index, costs, conditions, start, end);
+  }
   Go(block, index, costs, conditions, /*tails=*/{}, time, start, end);
   LayerStop stop;
   for (int i = 0; i < num_streams_; ++i) {
@@ -129,15 +132,11 @@ void LayerRunner::Record(LayerTail& tail) const {
   for (int i = 0; i < num_streams_; ++i) ranks[i] = streams_[i].rank;
 }
 
-int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block& block,
-                             const BlockIndex& index, const LayerCosts& costs,
-                             const LayerConditions& conditions, int64_t* start, int64_t* end,
-                             const LayerTails& tails) {
+bool LayerRunner::GoBack(int64_t changed, const int64_t* known, const BlockIndex& index,
+                         const LayerConditions& conditions, int64_t* start, int64_t* end) {
   const int64_t* const known_end = known + index.size;
   Prepare(index);
-  // Back to when nothing was under way.
-  const bool behind = conditions.Behind() != nullptr;
-  int64_t from = behind && known_end[index.size] > changed ? 0 : changed;
+  int64_t from = changed;
   for (int i = 0; i < num_streams_; ++i) {
     Stream& stream = streams_[i];
     const int32_t* const over =
@@ -155,8 +154,8 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
       again = true;
     }
   }
-  if (behind && known_end[index.size] > from) from = 0;
-  if (from <= 0) return Run(block, index, costs, conditions, start, end, tails);
+  const bool behind = conditions.Behind() != nullptr;
+  if (from <= 0 || (behind && known_end[index.size] > from)) return false;
   std::copy_n(known, index.size, start);
   std::fill_n(end, index.size, kUnknown);
   if (behind) end[index.size] = known_end[index.size];
@@ -167,6 +166,16 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
     }
   }
   now_ = from;
+  return true;
+}
+
+int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block& block,
+                             const BlockIndex& index, const LayerCosts& costs,
+                             const LayerConditions& conditions, int64_t* start, int64_t* end,
+                             const LayerTails& tails) {
+  if (!GoBack(changed, known, index, conditions, start, end)) {
+    return Run(block, index, costs, conditions, start, end, tails);
+  }
   Go(block, index, costs, conditions, tails, kNever, start, end);
   return now_;
 }
@@ -262,15 +271,19 @@ void LayerRunner::BeginShared(Stream& stream) {
 }
 
 void LayerRunner::TimeShared(const LayerCosts& costs, bool busy) {
-  Stream* both[2] = {nullptr, nullptr};
+  Stream* flows[kMostSharing];
+  int32_t rows[kMostSharing];
+  int count = 0;
   for (int i = 0; i < num_streams_; ++i) {
-    if (streams_[i].flows()) both[both[0] == nullptr ? 0 : 1] = &streams_[i];
+    if (!streams_[i].flows()) continue;
+    flows[count] = &streams_[i];
+    rows[count++] = streams_[i].comm->sharer;
   }
-  for (int i = 0; i < 2 && both[i] != nullptr; ++i) {
-    Stream& own = *both[i];
-    const Stream* const other = both[1 - i];
+  for (int i = 0; i < count; ++i) {
+    Stream& own = *flows[i];
     int64_t rate = busy ? own.comm->slow_rate_q16 : own.comm->rate_q16;
-    if (other != nullptr) rate = costs.RateBeside(own.comm->sharer, other->comm->sharer, busy);
+    if (count == 2) rate = costs.RateBeside(rows[i], rows[1 - i], busy);
+    if (count == 3) rate = costs.rate_of_three(rows[i], rows[(i + 1) % 3], rows[(i + 2) % 3], busy);
     if (rate == own.rate_q16 && own.next != kNever) continue;
     own.work_left = std::max<int128>(own.work_left - int128{own.rate_q16} * (now_ - own.since), 0);
     own.since = now_;

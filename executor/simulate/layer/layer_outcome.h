@@ -2,6 +2,7 @@
 #define PLANCAST_EXECUTOR_SIMULATE_COPY_OUTCOME_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -13,8 +14,9 @@
 namespace plancast {
 
 // What the tasks of a layer cost on an entity. Its communications are all of that
-// entity alone, and nothing else loads their links meanwhile: at most two of its streams
-// load the same.
+// entity alone, and nothing else loads their links meanwhile: at most kMostSharing of its
+// streams load the same.
+inline constexpr int kMostSharing = 3;
 struct LayerCosts {
   struct Task {
     int64_t alone = 0;                        // picoseconds
@@ -34,6 +36,8 @@ struct LayerCosts {
   int64_t RateBeside(int32_t own, int32_t other, bool busy) const {
     return shared_q16[((busy ? sharers : 0) + own) * sharers + other];
   }
+  // The same of three, where so many may.
+  std::function<int64_t(int32_t own, int32_t other, int32_t third, bool busy)> rate_of_three;
   int64_t launch_ps = 0;
   bool hosted = false;      // the host's launches matter
   bool interferes = false;  // kernels are slower beside communications
@@ -140,9 +144,11 @@ class LayerRunner {
                   const LayerConditions& conditions, int64_t* start, int64_t* end,
                   const LayerTails& tails = {});
   LayerTails TailsOf(const Block& block, const BlockIndex& index, const LayerCosts& costs);
-  // The same up to a time: what ends then is over, nothing begins then.
-  LayerStop RunUntil(int64_t time, const Block& block, const BlockIndex& index,
-                     const LayerCosts& costs, const LayerConditions& conditions);
+  // The same up to a time: what ends then is over, nothing begins then. `known`: times until then,
+  // or null.
+  LayerStop RunUntil(int64_t time, const int64_t* known, const Block& block,
+                     const BlockIndex& index, const LayerCosts& costs,
+                     const LayerConditions& conditions);
 
  private:
   struct Stream {
@@ -162,6 +168,10 @@ class LayerRunner {
   };
 
   void Prepare(const BlockIndex& index);
+  // Back from a time until which times are known to the last one when nothing was under way; false:
+  // that is the beginning.
+  bool GoBack(int64_t changed, const int64_t* known, const BlockIndex& index,
+              const LayerConditions& conditions, int64_t* start, int64_t* end);
   void Begin(const BlockIndex& index, const LayerCosts& costs, const LayerConditions& conditions,
              int64_t* start, int64_t* end);
   // From now on, where all tasks under way are ahead.

@@ -54,7 +54,7 @@ class LayerOutcomeTest : public testing::Test {
   }
   LayerStop RunUntil(int64_t time) {
     Prepare();
-    return runner_.RunUntil(time, graph_.blocks[0], index_.block(0), costs_, conditions_);
+    return runner_.RunUntil(time, nullptr, graph_.blocks[0], index_.block(0), costs_, conditions_);
   }
 
   GraphBuilder builder_ = std::move(GraphBuilder({{"tp", 1}}).Block("F"));
@@ -346,7 +346,8 @@ class LayerLawsTest : public testing::Test {
 
   void DrawBlock() {
     constexpr StreamKind kStreams[] = {StreamKind::kCompute, StreamKind::kModelComm,
-                                       StreamKind::kModelComm, StreamKind::kGradComm};
+                                       StreamKind::kModelComm, StreamKind::kGradComm,
+                                       StreamKind::kSendNext};
     GraphBuilder builder({{"tp", 1}});
     builder.Block("F");
     costs_ = LayerCosts();
@@ -367,7 +368,7 @@ class LayerLawsTest : public testing::Test {
         task.slowdown_q20 = kOne + Draw(0, kOne);
         continue;
       }
-      builder.Comm(CollectiveKind::kAllReduce, 8, {0}, deps, Purpose::kTp, kStreams[Draw(0, 3)]);
+      builder.Comm(CollectiveKind::kAllReduce, 8, {0}, deps, Purpose::kTp, kStreams[Draw(0, 4)]);
       task.delay = Once(2) ? Draw(0, 5) : 0;
       task.work = Once(8) ? 0 : Draw(1, 150);
       task.rate_q16 = Draw(5, 9);
@@ -388,7 +389,7 @@ class LayerLawsTest : public testing::Test {
     index_ = *TaskIndex::Create(graph_);
   }
 
-  // Of two streams.
+  // Of up to three streams.
   void ShareLinks() {
     const std::vector<StreamKind>& streams = graph_.blocks[0].stream;
     for (size_t t = 0; t < costs_.tasks.size(); ++t) {
@@ -403,6 +404,11 @@ class LayerLawsTest : public testing::Test {
         }
       }
     }
+    costs_.rate_of_three = [this](int32_t own, int32_t other, int32_t third, bool busy) {
+      return std::max<int64_t>(
+          1,
+          std::min(costs_.RateBeside(own, other, busy), costs_.RateBeside(own, third, busy)) - 1);
+    };
   }
 
   void DrawConditions() {
@@ -552,7 +558,10 @@ TEST_F(LayerLawsTest, WhatStopsGoesOnAsIfItHadNot) {
     const PlainTimes expected = Run(conditions_);
     const int64_t last = *std::max_element(expected.end.begin(), expected.end.end());
     const int64_t time = Draw(0, last);
-    const LayerStop stop = runner_.RunUntil(time, graph_.blocks[0], block(), costs_, conditions_);
+    std::vector<int64_t> known = expected.start;
+    known.insert(known.end(), expected.end.begin(), expected.end.end());
+    const LayerStop stop = runner_.RunUntil(time, Once(2) ? known.data() : nullptr,
+                                            graph_.blocks[0], block(), costs_, conditions_);
     const PlainLayer plain(graph_.blocks[0], block(), costs_, conditions_);
     const PlainTimes times = plain.GoOn(time, stop);
     for (size_t t = 0; t < times.end.size(); ++t) {

@@ -169,13 +169,17 @@ PlainTimes PlainLayer::Go(State state) const {
   // What a transfer does in a picosecond.
   const auto rate_of = [&](int s) {
     const LayerCosts::Task& cost = costs_.tasks[task_of(s)];
+    std::vector<int32_t> rows;  // of others on its links
     for (int other = 0; other < kNumStreams && cost.sharer >= 0; ++other) {
       const State::Stream& stream = state.streams[other];
       if (other == s || !stream.runs || is_kernel(other) || state.now < stream.since) continue;
       const int32_t row = costs_.tasks[task_of(other)].sharer;
-      if (row >= 0) return costs_.RateBeside(cost.sharer, row, count(true) > 0);
+      if (row >= 0) rows.push_back(row);
     }
-    return count(true) > 0 ? cost.slow_rate_q16 : cost.rate_q16;
+    const bool busy = count(true) > 0;
+    if (rows.size() == 1) return costs_.RateBeside(cost.sharer, rows[0], busy);
+    if (rows.size() == 2) return costs_.rate_of_three(cost.sharer, rows[0], rows[1], busy);
+    return busy ? cost.slow_rate_q16 : cost.rate_q16;
   };
   for (int s = 0; s < kNumStreams; ++s) {
     for (int32_t r = 0; r < state.streams[s].rank; ++r) {
