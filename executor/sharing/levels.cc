@@ -184,6 +184,26 @@ int64_t Levels::RateQ16(int32_t id) {
   return domains_[activity.domain].fluid->RateQ16(activity.id);
 }
 
+int64_t Levels::RateAmongQ16(absl::Span<const int32_t> kinds) const {
+  Fluid fluid(policy_);
+  std::vector<int32_t> resources;
+  std::vector<int32_t> ids;
+  for (const int32_t kind : kinds) {
+    std::vector<Fluid::Use> uses(kinds_.UsesOf(kind).begin(), kinds_.UsesOf(kind).end());
+    for (Fluid::Use& use : uses) {
+      const auto known = std::find(resources.begin(), resources.end(), use.resource);
+      const auto place = static_cast<int32_t>(known - resources.begin());
+      if (known == resources.end()) {
+        resources.push_back(use.resource);
+        fluid.AddResource(capacities_[use.resource]);
+      }
+      use.resource = place;
+    }
+    ids.push_back(fluid.Start(fluid.AddKind(kinds_[kind], uses), /*work_bytes=*/1));
+  }
+  return fluid.RateQ16(ids[0]);
+}
+
 void Levels::Shift(int64_t time_ps) {
   NextCompletion();
   now_ += time_ps;

@@ -77,6 +77,8 @@ class Levels {
   // All goes on so much later.
   void Shift(int64_t time_ps);
   int64_t AloneRateQ16(int32_t kind) const { return kinds_[kind].AloneQ16(); }
+  // Of an activity of the first of these kinds while there is one of each, and nothing else.
+  int64_t RateAmongQ16(absl::Span<const int32_t> kinds) const;
   int64_t AloneTime(int32_t kind, int64_t work_bytes) const {
     return kinds_.AloneTime(kind, work_bytes);
   }

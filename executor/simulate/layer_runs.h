@@ -47,12 +47,24 @@ class LayerRuns : public TransferListener {
 
  private:
   // Starting, in layer_runs.cc.
-  // Whether all streams of a block are where a run of a layer can take them over.
-  bool StreamsAreThere(int32_t entity, const StreamCursor& at, const BlockIndex& index) const;
+  // Whether all streams of a block are where a run of a layer can take them over. `behind`: the
+  // place in LayerCosts of what one of them is still at before it, or LayerVariants::kNone.
+  bool StreamsAreThere(int32_t entity, const StreamCursor& at, const BlockIndex& index,
+                       int32_t variant, int32_t* behind);
+  // Whether a stream belongs to a run of a layer that begins now.
+  bool IsPart(int32_t entity, const StreamCursor& at, const BlockIndex& index, int32_t variant,
+              int32_t cursor) const;
+  // Whether a stream that may load the links of a layer is in a run that does, or does so now.
+  bool RunMeets(int32_t variant, int32_t rival) const;
+  bool LoadMeets(int32_t variant, int32_t rival) const;
+  // Whether nobody loads the links of a block now, nor may in a run.
+  bool IsAlone(int32_t entity, const StreamCursor& at, int32_t block, int32_t variant) const;
   // Whether nobody loads the links of a block now; runs that do come apart.
-  bool OutrunRivals(int32_t entity, int32_t block);
-  // What streams have begun of a layer that a run takes over.
-  void TakeOver(int32_t entity, const StreamCursor& at, const BlockIndex& index);
+  bool OutrunRivals(int32_t entity, const StreamCursor& at, int32_t block, int32_t variant);
+  // Whether a stream is at its last communication before a layer, which nobody else takes part in.
+  bool IsBehind(int32_t entity, const StreamCursor& at, int stream) const;
+  // What streams have begun of a layer that a run takes over, or are still at before it.
+  void TakeOver(int32_t entity, const StreamCursor& at, const BlockIndex& index, int32_t behind);
   // How many layers a run has, of those left.
   int32_t CountLayers(int32_t entity, int32_t left) const;
   // Whether the next layer finds and does the same.
@@ -70,6 +82,10 @@ class LayerRuns : public TransferListener {
   // Going on and ending, in layer_runs_end.cc.
   bool SettleDisturbed();
   void Schedule(int32_t entity);
+  // Of a stream, in a run whose last layer begins then.
+  void ScheduleStream(int32_t entity, int stream, int64_t last);
+  // A stream is through with a layer before its run, if that is over by now.
+  void EndBehind(int32_t entity);
   // Layers of a run that are over.
   void Keep(int32_t entity, int32_t layers);
   // Times of a layer of a run that streams have or get, until it stops.

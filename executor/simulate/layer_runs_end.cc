@@ -13,20 +13,46 @@ void LayerRuns::Schedule(int32_t entity) {
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
     streams_.WakeInTime(entity, stream, run.end());
-    const int64_t over = end[index.Last(stream)];
-    if (stream == kCompute) continue;
-    if (last + over >= run.end() || last + over < events_.now() || !MayLeave(entity, run, stream)) {
-      events_.Cancel(entity, stream);
-    } else {
-      events_.Schedule(entity, stream, last + over, Events::kEnds);
+    if ((run.behind & MaskOf(stream)) != 0) {
+      events_.Schedule(entity, stream, run.begin + end[index.size], Events::kEnds);
+    } else if (stream != kCompute) {
+      ScheduleStream(entity, stream, last);
     }
   }
   overlap_.Doubt(entity);
 }
 
+void LayerRuns::ScheduleStream(int32_t entity, int stream, int64_t last) {
+  const LayerRun& run = streams_.run(entity);
+  const BlockIndex& index = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
+  const int64_t over = last + run.outcome->times[index.size + index.Last(stream)];
+  if (over >= run.end() || over < events_.now() || !MayLeave(entity, run, stream)) {
+    events_.Cancel(entity, stream);
+  } else {
+    events_.Schedule(entity, stream, over, Events::kEnds);
+  }
+}
+
+void LayerRuns::EndBehind(int32_t entity) {
+  LayerRun& run = streams_.run(entity);
+  if (run.behind == 0) return;
+  const BlockIndex& own = in_.index.BlockAt(in_.ProgramOf(entity), run.instance);
+  const int64_t over = run.begin + run.outcome->times[2 * own.size];
+  if (over > events_.now()) return;
+  const int stream = __builtin_ctz(run.behind);
+  run.behind = 0;
+  const int32_t cursor = CursorOf(entity, stream);
+  const Streams::OpenLayer layer = streams_.Open(entity, streams_.cursor(cursor));
+  layer.end[streams_.TaskAt(cursor)] = over;
+  streams_.Advance(cursor, 1, over);
+  streams_.WakeWaiting(entity, stream);
+  ScheduleStream(entity, stream, run.begin);
+}
+
 void LayerRuns::Leave(int32_t cursor_id) {
   const int32_t entity = EntityOf(cursor_id), stream = StreamOf(cursor_id);
   LayerRun& run = streams_.run(entity);
+  if ((run.behind & MaskOf(stream)) != 0) return EndBehind(entity);
   StreamCursor& cursor = streams_.cursor(cursor_id);
   run.streams &= static_cast<StreamMask>(~MaskOf(stream));
   cursor.state = StreamCursor::kIdle;
@@ -94,6 +120,7 @@ void LayerRuns::Keep(int32_t entity, int32_t layers) {
 
 void LayerRuns::End(int32_t entity) {
   LayerRun& run = streams_.run(entity);
+  EndBehind(entity);
   if (run.tails) return Dissolve(entity);
   Keep(entity, run.layers);
   run.active = false;
@@ -169,6 +196,7 @@ bool LayerRuns::FindToggles(int32_t entity) {
 
 void LayerRuns::Dissolve(int32_t entity) {
   LayerRun& run = streams_.run(entity);
+  EndBehind(entity);
   if (run.layers > 1) {
     if (const int32_t over = run.LayerAt(events_.now()); over > 0) Keep(entity, over);
   }
@@ -178,14 +206,16 @@ void LayerRuns::Dissolve(int32_t entity) {
   const LayerVariants::Variant& variant = variants_[run.variant];
   const BlockIndex& index = in_.index.block(variant.block);
   const LayerStop stop =
-      runner_.RunUntil(events_.now() - run.begin, in_.graph.blocks[variant.block], index,
-                       variant.costs, run.conditions);
+      runner_.RunUntil(events_.now() - run.begin, run.outcome->times,
+                       in_.graph.blocks[variant.block], index, variant.costs, run.conditions);
   run.active = false;
   events_.Cancel(entity, Events::kRunEnd);
   WriteLayer(entity, &stop);
   for (uint32_t rest = run.streams; rest != 0; rest &= rest - 1) {
     const int stream = __builtin_ctz(rest);
-    const int32_t over = stop.streams[stream].rank - run.conditions.RankOf(stream);
+    const int32_t over = stop.streams[stream].rank == LayerConditions::kBehind
+                             ? 0
+                             : stop.streams[stream].rank - run.conditions.RankOf(stream);
     const int32_t cursor = CursorOf(entity, stream);
     streams_.cursor(cursor).state = StreamCursor::kIdle;
     events_.Cancel(cursor);
@@ -222,7 +252,9 @@ void LayerRuns::Resume(int32_t entity, int stream, const LayerStop::Stream& at, 
     kernels_.Resume(entity, stream, layer, origin + at.since, at.left, at.slow);
     return;
   }
-  transfers_.Resume(cursor, variants_[streams_.run(entity).variant].groups[task], at, origin);
+  const LayerRun& run = streams_.run(entity);
+  const int32_t place = at.rank == LayerConditions::kBehind ? run.conditions.Behind()->task : task;
+  transfers_.Resume(cursor, variants_[run.variant].groups[place], at, origin);
 }
 
 void LayerRuns::OnLoad(int32_t group) {
@@ -247,6 +279,7 @@ void LayerRuns::Describe(int32_t entity, Snapshot& snapshot) const {
   snapshot.Exact(run.layers);
   snapshot.Exact(run.partial);
   snapshot.Exact(run.streams);
+  snapshot.Exact(run.behind);
   snapshot.Time(run.begin);
   snapshot.Exact(run.conditions.host);
   for (const int64_t toggle : run.conditions.toggles) snapshot.Exact(toggle);
@@ -256,6 +289,7 @@ void LayerRuns::Describe(int32_t entity, Snapshot& snapshot) const {
     snapshot.Exact(ahead.runs);
     snapshot.Exact(ahead.since);
     snapshot.Wide(ahead.work_left);
+    snapshot.Exact(ahead.task);
   }
 }
 

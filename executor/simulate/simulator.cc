@@ -134,6 +134,10 @@ void Simulator::RunStream(int32_t entity, int stream) {
       }
       if (!can_open) break;
       if (known == Known::kNothing && is_ready) known = Known::kReady;
+    } else if (stream == kCompute && cursor.rank > 0 && runs_.enabled() &&
+               runs_.Start(entity, cursor, /*can_open=*/false)) {
+      blocker = TaskRef();
+      break;
     }
     if (!RunLayer(entity, stream, known, &blocker)) break;
     known = Known::kNothing;

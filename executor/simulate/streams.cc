@@ -69,6 +69,17 @@ bool Streams::TakeReady(int32_t* entity, int* stream) {
   }
   *entity = working_;
   *stream = __builtin_ctz(entities_[working_].ready);
+  if (*stream == kCompute) {
+    // What streams begin now that have yet to come to a layer, this may take over.
+    const StreamCursor& kernels = cursors_[CursorOf(working_, kCompute)];
+    const int64_t layer = TaskIndex::Place(kernels.instance, kernels.layer, 0);
+    for (uint32_t rest = entities_[working_].ready ^ 1u << kCompute; rest != 0; rest &= rest - 1) {
+      const int other = __builtin_ctz(rest);
+      if (cursors_[CursorOf(working_, other)].place() >= layer) continue;
+      *stream = other;
+      break;
+    }
+  }
   entities_[working_].ready ^= MaskOf(*stream);
   return true;
 }

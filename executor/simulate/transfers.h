@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "executor/contention/contention.h"
 #include "executor/sharing/fluid.h"
 #include "executor/sharing/levels.h"
@@ -40,6 +42,17 @@ class Transfers {
   int64_t AloneRateQ16(int32_t group, bool slow) const {
     return sharing_.AloneRateQ16(KindOf(group, slow));
   }
+  // Of the first of these groups, at once with the others and with nothing else on their links;
+  // `busy`: beside kernels.
+  int64_t RateAmongQ16(absl::Span<const int32_t> groups, bool busy) const {
+    absl::InlinedVector<int32_t, 4> kinds;
+    for (const int32_t group : groups) kinds.push_back(KindOf(group, busy && Yields(group)));
+    return sharing_.RateAmongQ16(kinds);
+  }
+  // Of a stream in flight.
+  int32_t GroupAt(int32_t cursor) const { return transfers_[transfer_of_[cursor]].group; }
+  // Whether kernels slow a transfer of a group.
+  bool Yields(int32_t group) const { return overlap_.slows_transfers() && UsesSms(group); }
   // Whether what a stream does now loads links.
   bool Loads(int32_t cursor) const {
     return streams_.cursor(cursor).state == StreamCursor::kInFlight &&
@@ -100,8 +113,6 @@ class Transfers {
   bool UsesSms(int32_t group) const {
     return !in_.realised[in_.sim.groups[group].realised].uses_no_sms;
   }
-  // Whether kernels slow a transfer of a group.
-  bool Yields(int32_t group) const { return overlap_.slows_transfers() && UsesSms(group); }
   // Whether others may change its rate.
   bool Shares(const Transfer& transfer) const {
     return contention_.of_group[transfer.group] ||

@@ -317,10 +317,12 @@ class Enumerator {
   }
 
   // Where layers and axes lie, with the other keys.
-  std::vector<std::string> Placed(int64_t dp, int64_t cp, int64_t pp, int64_t vpp) const {
+  std::vector<std::string> Placed(int64_t dp, int64_t cp, int64_t pp, int64_t vpp) {
     std::vector<std::string> texts;
+    const auto [layouts, fresh] = layouts_.try_emplace(pp * vpp);
+    if (fresh) layouts->second = LayoutsOn(space_.layouts, pp * vpp, context_);
     for (const std::string& order : OrdersOn(space_.orders, dp, cp, pp)) {
-      for (const std::string& layout : LayoutsOn(space_.layouts, pp * vpp, context_)) {
+      for (const std::string& layout : layouts->second) {
         for (const std::string& other : other_texts_) {
           texts.push_back(absl::StrCat(layout, order, other));
         }
@@ -363,6 +365,7 @@ class Enumerator {
   const std::vector<int64_t> zeros_;  // where dp > 1
   const std::vector<bool> sps_;       // where tp > 1
   const std::vector<std::string> other_texts_;
+  std::map<int64_t, std::vector<std::string>> layouts_;  // by virtual stages
   Enumeration result_;
 };
 

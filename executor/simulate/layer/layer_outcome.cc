@@ -13,12 +13,15 @@ constexpr int kCompute = static_cast<int>(StreamKind::kCompute);
 
 }  // namespace
 
-LayerStop LayerRunner::RunUntil(int64_t time, const Block& block, const BlockIndex& index,
-                                const LayerCosts& costs, const LayerConditions& conditions) {
-  scratch_.resize(2 * index.size);
+LayerStop LayerRunner::RunUntil(int64_t time, const int64_t* known, const Block& block,
+                                const BlockIndex& index, const LayerCosts& costs,
+                                const LayerConditions& conditions) {
+  scratch_.resize(2 * index.size + 1);
   int64_t* const start = scratch_.data();
   int64_t* const end = start + index.size;
-  Begin(index, costs, conditions, start, end);
+  if (known == nullptr || !GoBack(time, known, index, conditions, start, end)) {
+    Begin(index, costs, conditions, start, end);
+  }
   Go(block, index, costs, conditions, /*tails=*/{}, time, start, end);
   LayerStop stop;
   for (int i = 0; i < num_streams_; ++i) {
@@ -27,11 +30,15 @@ LayerStop LayerRunner::RunUntil(int64_t time, const Block& block, const BlockInd
     stream.rank = own.rank;
     stream.runs = own.runs;
     if (!own.runs) continue;
-    stream.start = scratch_[own.order[own.rank]];
+    if (own.rank >= 0) stream.start = scratch_[own.order[own.rank]];
     stream.since = own.since;
     stream.left = own.left;
     stream.slow = own.slow;
     stream.work_left = own.work_left;
+    if (!own.flows()) continue;
+    stream.work_left =
+        std::max<int128>(own.work_left - int128{own.rate_q16} * (time - own.since), 0);
+    stream.since = time;
   }
   return stop;
 }
@@ -125,13 +132,10 @@ void LayerRunner::Record(LayerTail& tail) const {
   for (int i = 0; i < num_streams_; ++i) ranks[i] = streams_[i].rank;
 }
 
-int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block& block,
-                             const BlockIndex& index, const LayerCosts& costs,
-                             const LayerConditions& conditions, int64_t* start, int64_t* end,
-                             const LayerTails& tails) {
+bool LayerRunner::GoBack(int64_t changed, const int64_t* known, const BlockIndex& index,
+                         const LayerConditions& conditions, int64_t* start, int64_t* end) {
   const int64_t* const known_end = known + index.size;
   Prepare(index);
-  // Back to when nothing was under way.
   int64_t from = changed;
   for (int i = 0; i < num_streams_; ++i) {
     Stream& stream = streams_[i];
@@ -150,9 +154,11 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
       again = true;
     }
   }
-  if (from <= 0) return Run(block, index, costs, conditions, start, end, tails);
+  const bool behind = conditions.Behind() != nullptr;
+  if (from <= 0 || (behind && known_end[index.size] > from)) return false;
   std::copy_n(known, index.size, start);
   std::fill_n(end, index.size, kUnknown);
+  if (behind) end[index.size] = known_end[index.size];
   for (int k = 0; k < num_streams_; ++k) {
     for (int32_t r = 0; r < streams_[k].rank; ++r) {
       const int32_t task = streams_[k].order[r];
@@ -160,6 +166,16 @@ int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block&
     }
   }
   now_ = from;
+  return true;
+}
+
+int64_t LayerRunner::RunFrom(int64_t changed, const int64_t* known, const Block& block,
+                             const BlockIndex& index, const LayerCosts& costs,
+                             const LayerConditions& conditions, int64_t* start, int64_t* end,
+                             const LayerTails& tails) {
+  if (!GoBack(changed, known, index, conditions, start, end)) {
+    return Run(block, index, costs, conditions, start, end, tails);
+  }
   Go(block, index, costs, conditions, tails, kNever, start, end);
   return now_;
 }
@@ -199,6 +215,8 @@ inline bool LayerRunner::Begin(const Block& block, const BlockIndex& index, cons
     if (!stream.uses_no_sms) ++comms_;
     stream.since = now_ + task.delay;
     stream.work_left = task.work;
+    stream.comm = &task;
+    if (task.sharer >= 0) BeginShared(stream);
   } else {
     stream.since = now_;
     stream.left = task.alone;
@@ -228,12 +246,12 @@ inline void LayerRunner::TimeKernel(const LayerCosts& costs) {
       std::max(kernel.since + TimeOfWork(kernel.left, kernel.slow, slowdown), kernel.launched);
 }
 
-inline void LayerRunner::TimeComms(const LayerCosts& costs, bool busy) {
+inline void LayerRunner::TimeComms(bool busy) {
   for (int i = 0; i < num_streams_; ++i) {
     Stream& comm = streams_[i];
     if (!comm.runs || !comm.is_comm || comm.uses_no_sms || comm.slow == busy) continue;
-    const LayerCosts::Task& task = costs.tasks[comm.order[comm.rank]];
-    if (task.work == 0 || task.rate_q16 == task.slow_rate_q16) continue;
+    const LayerCosts::Task& task = *comm.comm;
+    if (task.sharer >= 0 || task.work == 0 || task.rate_q16 == task.slow_rate_q16) continue;
     if (now_ > comm.since) {
       const int64_t rate = comm.slow ? task.slow_rate_q16 : task.rate_q16;
       comm.work_left -= int128{rate} * (now_ - comm.since);
@@ -243,6 +261,35 @@ inline void LayerRunner::TimeComms(const LayerCosts& costs, bool busy) {
     comm.slow = busy;
     comm.next = comm.since +
                 ActivityKinds::Duration(comm.work_left, busy ? task.slow_rate_q16 : task.rate_q16);
+  }
+}
+
+void LayerRunner::BeginShared(Stream& stream) {
+  stream.delayed = stream.since > now_;
+  stream.rate_q16 = 0;
+  stream.next = stream.delayed ? stream.since : kNever;
+}
+
+void LayerRunner::TimeShared(const LayerCosts& costs, bool busy) {
+  Stream* flows[kMostSharing];
+  int32_t rows[kMostSharing];
+  int count = 0;
+  for (int i = 0; i < num_streams_; ++i) {
+    if (!streams_[i].flows()) continue;
+    flows[count] = &streams_[i];
+    rows[count++] = streams_[i].comm->sharer;
+  }
+  for (int i = 0; i < count; ++i) {
+    Stream& own = *flows[i];
+    int64_t rate = busy ? own.comm->slow_rate_q16 : own.comm->rate_q16;
+    if (count == 2) rate = costs.RateBeside(rows[i], rows[1 - i], busy);
+    if (count == 3) rate = costs.rate_of_three(rows[i], rows[(i + 1) % 3], rows[(i + 2) % 3], busy);
+    if (rate == own.rate_q16 && own.next != kNever) continue;
+    own.work_left = std::max<int128>(own.work_left - int128{own.rate_q16} * (now_ - own.since), 0);
+    own.since = now_;
+    own.rate_q16 = rate;
+    const int64_t takes = ActivityKinds::Duration(own.work_left, rate);
+    own.next = takes > kNever - now_ ? kNever : now_ + takes;
   }
 }
 
@@ -289,7 +336,13 @@ void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCos
     for (int i = 0; i < num_streams_; ++i) {
       Stream& stream = streams_[i];
       if (!stream.runs || stream.next > now_) continue;
-      end[stream.order[stream.rank++]] = now_;
+      if (stream.delayed) {
+        stream.delayed = false;
+        stream.next = kNever;
+        continue;
+      }
+      end[stream.rank < 0 ? index.size : stream.order[stream.rank]] = now_;
+      ++stream.rank;
       stream.runs = false;
       stream.next = kNever;
       comms_ -= stream.is_comm && !stream.uses_no_sms ? 1 : 0;
@@ -322,7 +375,8 @@ void LayerRunner::Go(const Block& block, const BlockIndex& index, const LayerCos
     }
     if (costs.interferes && slow_ != (foreign || comms_ > 0)) SlowKernel(costs, !slow_);
     if (RunsKernel() && !timed_) TimeKernel(costs);
-    if (comms_ > 0) TimeComms(costs, RunsKernel());
+    if (comms_ > 0) TimeComms(RunsKernel());
+    if (costs.sharers > 0) TimeShared(costs, RunsKernel());
     int64_t next = kNever;  // of all but kernels
     for (int i = 0; i < num_streams_; ++i) {
       if (&streams_[i] != compute_) next = std::min(next, streams_[i].next);
@@ -347,14 +401,17 @@ void LayerRunner::BeginAhead(const LayerCosts& costs, const LayerConditions::Ahe
   stream.rank = ahead.rank;
   for (int32_t r = 0; r < ahead.rank; ++r) start[stream.order[r]] = end[stream.order[r]] = 0;
   if (!ahead.runs) return;
-  const int32_t task = stream.order[ahead.rank];
-  start[task] = 0;
+  const bool behind = ahead.rank == LayerConditions::kBehind;
+  const int32_t task = behind ? ahead.task : stream.order[ahead.rank];
+  if (!behind) start[task] = 0;
   stream.runs = stream.is_comm = true;
-  stream.uses_no_sms = costs.tasks[task].uses_no_sms;
+  stream.comm = &costs.tasks[task];
+  stream.uses_no_sms = stream.comm->uses_no_sms;
   stream.slow = false;
   stream.since = ahead.since;
   stream.work_left = ahead.work_left;
-  stream.next = ahead.since + ActivityKinds::Duration(ahead.work_left, costs.tasks[task].rate_q16);
+  stream.next = ahead.since + ActivityKinds::Duration(ahead.work_left, stream.comm->rate_q16);
+  if (stream.comm->sharer >= 0) BeginShared(stream);
   if (!stream.uses_no_sms) ++comms_;
 }
 

@@ -15,6 +15,7 @@ struct LayerRun {
   int32_t instance = 0, first_layer = 0, layers = 0;
   bool partial = false;    // of a layer that streams have begun
   StreamMask streams = 0;  // that have not gone on yet
+  StreamMask behind = 0;   // of these: still at a layer before
   // Kernels come after it before all of it is over: with its own it comes apart.
   bool tails = false;
   int64_t kernels_end = 0;  // of the last layer, after its beginning

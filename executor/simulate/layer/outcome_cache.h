@@ -69,7 +69,8 @@ class OutcomeCache {
     mix(conditions.host);
     for (const int64_t toggle : conditions.toggles) mix(toggle);
     for (const LayerConditions::Ahead& ahead : conditions.ahead) {
-      mix(int64_t{ahead.stream} << 32 | ahead.rank << 1 | (ahead.runs ? 1 : 0));
+      mix(int64_t{ahead.stream} << 32 | int64_t{ahead.task} << 16 | (ahead.rank + 1) << 1 |
+          (ahead.runs ? 1 : 0));
       mix(ahead.since);
       mix(static_cast<int64_t>(ahead.work_left >> 16));
     }

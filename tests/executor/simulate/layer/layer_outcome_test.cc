@@ -1,15 +1,11 @@
 #include "executor/simulate/layer/layer_outcome.h"
 
-#include <algorithm>
-#include <random>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/executor/graph_builder.h"
-#include "tests/executor/simulate/layer/plain_layer.h"
-#include "tests/testing/seed.h"
 
 namespace plancast {
 namespace {
@@ -54,7 +50,7 @@ class LayerOutcomeTest : public testing::Test {
   }
   LayerStop RunUntil(int64_t time) {
     Prepare();
-    return runner_.RunUntil(time, graph_.blocks[0], index_.block(0), costs_, conditions_);
+    return runner_.RunUntil(time, nullptr, graph_.blocks[0], index_.block(0), costs_, conditions_);
   }
 
   GraphBuilder builder_ = std::move(GraphBuilder({{"tp", 1}}).Block("F"));
@@ -259,6 +255,39 @@ TEST_F(LayerOutcomeTest, AStreamAheadIsTakenAsItIs) {
   EXPECT_THAT(end_, ElementsAre(12, 14, 19));
 }
 
+TEST_F(LayerOutcomeTest, AStreamMayStillBeAtALayerBefore) {
+  Comm(0, 12);
+  Kernel(10);
+  LayerCosts::Task& before = costs_.tasks.emplace_back();
+  before.rate_q16 = before.slow_rate_q16 = 6;
+  conditions_.ahead.push_back({kComm, LayerConditions::kBehind, true, 0, 48, 2});
+  EXPECT_EQ(Run(), 20);
+  EXPECT_THAT(start_, ElementsAre(8, 0, -1));
+  EXPECT_THAT(end_, ElementsAre(20, 10, 8));
+  const LayerStop stop = RunUntil(5);
+  EXPECT_EQ(stop.streams[kComm].rank, LayerConditions::kBehind);
+  EXPECT_TRUE(stop.streams[kComm].runs);
+  EXPECT_EQ(stop.streams[kComm].work_left, 48);
+  EXPECT_EQ(stop.streams[kComm].since, 0);
+}
+
+// The first is alone until the second has done its delay, and the second once that is over.
+TEST_F(LayerOutcomeTest, StreamsShareLinksWhileBothTransfer) {
+  Comm(0, 10);
+  builder_.Comm(CollectiveKind::kAllReduce, 8, {0}, {}, Purpose::kDp, StreamKind::kGradComm);
+  costs_.tasks.push_back(costs_.tasks[0]);
+  costs_.tasks[1].delay = 4;
+  for (const int32_t row : {0, 1}) costs_.tasks[row].sharer = row;
+  costs_.sharers = 2;
+  costs_.shared_q16 = {0, 3, 2, 0, 0, 1, 1, 0};
+  // 24 of 60, and 36 by 3 each; by then 24 of 60 by 2 each.
+  EXPECT_EQ(Run(), 22);
+  EXPECT_THAT(end_, ElementsAre(16, 22));
+  const LayerStop stop = RunUntil(10);
+  EXPECT_EQ(stop.streams[kComm].work_left, 18);
+  EXPECT_EQ(stop.streams[kComm].since, 10);
+}
+
 TEST_F(LayerOutcomeTest, ConditionsSayWhatHasBegun) {
   conditions_.ahead.push_back({kComm, 2, true});
   EXPECT_EQ(conditions_.RankOf(kComm), 2);
@@ -301,199 +330,6 @@ TEST_F(LayerOutcomeTest, StopsWithWhatIsLeftOfASlowKernel) {
   EXPECT_EQ(stop.streams[kCompute].since, 11);
   EXPECT_EQ(stop.streams[kCompute].left, 13);
   EXPECT_EQ(stop.streams[kComm].rank, 1);
-}
-
-// Random blocks, costs and conditions.
-class LayerLawsTest : public testing::Test {
- protected:
-  int64_t Draw(int64_t low, int64_t high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(random_);
-  }
-  bool Once(int64_t in) { return Draw(1, in) == 1; }
-
-  void DrawBlock() {
-    constexpr StreamKind kStreams[] = {StreamKind::kCompute, StreamKind::kModelComm,
-                                       StreamKind::kModelComm, StreamKind::kGradComm};
-    GraphBuilder builder({{"tp", 1}});
-    builder.Block("F");
-    costs_ = LayerCosts();
-    costs_.interferes = Once(2);
-    costs_.hosted = Once(3);
-    costs_.launch_ps = costs_.hosted ? Draw(1, 6) : 0;
-    const bool yields = Once(2);
-    const auto size = static_cast<int>(Draw(1, 10));
-    for (int t = 0; t < size; ++t) {
-      std::vector<int> deps;
-      for (int d = std::max(0, t - 4); d < t; ++d) {
-        if (Once(3)) deps.push_back(d);
-      }
-      LayerCosts::Task& task = costs_.tasks.emplace_back();
-      if (Once(2)) {
-        builder.Kernel(static_cast<double>(Draw(1, 3)), deps);
-        task.alone = Once(8) ? 0 : Draw(1, 25);
-        task.slowdown_q20 = kOne + Draw(0, kOne);
-        continue;
-      }
-      builder.Comm(CollectiveKind::kAllReduce, 8, {0}, deps, Purpose::kTp, kStreams[Draw(0, 3)]);
-      task.delay = Once(2) ? Draw(0, 5) : 0;
-      task.work = Once(8) ? 0 : Draw(1, 150);
-      task.rate_q16 = Draw(5, 9);
-      task.slow_rate_q16 = yields ? Draw(3, task.rate_q16) : task.rate_q16;
-      task.alone = task.delay + static_cast<int64_t>(CeilDiv<int128>(task.work, task.rate_q16));
-    }
-    graph_ = builder.Build();
-    for (KernelSpec& kernel : graph_.kernels) {
-      kernel.launches = Draw(0, 3);
-      kernel.calls = Draw(-3, 4);
-    }
-    index_ = *TaskIndex::Create(graph_);
-  }
-
-  void DrawConditions() {
-    conditions_.host = 0;
-    conditions_.toggles.clear();
-    conditions_.ahead.clear();
-    if (costs_.hosted) conditions_.host = Draw(-20, 10);
-    if (costs_.interferes) AddToggles(0, conditions_.toggles);
-    // What waits for nothing may have begun.
-    for (int stream : {kComm, static_cast<int>(StreamKind::kGradComm)}) {
-      if (costs_.hosted || block().Count(stream) == 0 || !Once(2)) continue;
-      LayerConditions::Ahead ahead;
-      ahead.stream = stream;
-      while (ahead.rank < block().Count(stream)) {
-        const int32_t task = block().order[block().order_begin[stream] + ahead.rank];
-        if (block().dep_begin[task] < block().dep_begin[task + 1]) break;
-        if (Once(2)) {
-          ahead.runs = true;
-          ahead.since = Once(2) ? Draw(0, costs_.tasks[task].delay) : 0;
-          const int64_t work = static_cast<int64_t>(costs_.tasks[task].work);
-          ahead.work_left = ahead.since > 0 ? work : Draw(0, work);
-          break;
-        }
-        ++ahead.rank;
-      }
-      if (ahead.rank > 0 || ahead.runs) conditions_.ahead.push_back(ahead);
-    }
-  }
-  // Further ones, at least at `from`.
-  void AddToggles(int64_t from, LayerConditions::Toggles& toggles) {
-    for (int64_t n = Draw(0, 4); n > 0; --n) {
-      const bool begins = toggles.size() % 2 == 0;
-      from += Draw(begins ? 0 : 1, 20);
-      toggles.push_back(from);
-    }
-  }
-
-  const BlockIndex& block() const { return index_.block(0); }
-  PlainTimes Run(const LayerConditions& conditions) {
-    PlainTimes times = Nothing();
-    runner_.Run(graph_.blocks[0], block(), costs_, conditions, times.start.data(),
-                times.end.data());
-    return times;
-  }
-  PlainTimes Nothing() const {
-    PlainTimes times;
-    times.start.assign(costs_.tasks.size(), -1);
-    times.end = times.start;
-    return times;
-  }
-
-  std::mt19937 random_{static_cast<uint32_t>(TestSeed(1))};
-  ExecutionGraph graph_;
-  TaskIndex index_;
-  LayerCosts costs_;
-  LayerConditions conditions_;
-  LayerRunner runner_;
-};
-
-TEST_F(LayerLawsTest, RunsLikeOneThatLooksAtEveryPicosecond) {
-  for (int round = 0; round < 4000; ++round) {
-    SCOPED_TRACE(testing::Message() << "round " << round);
-    DrawBlock();
-    DrawConditions();
-    const PlainLayer plain(graph_.blocks[0], block(), costs_, conditions_);
-    const PlainTimes times = Run(conditions_), expected = plain.Run();
-    ASSERT_EQ(times.start, expected.start);
-    ASSERT_EQ(times.end, expected.end);
-  }
-}
-
-TEST_F(LayerLawsTest, WhatIsKnownUntilConditionsChangeStays) {
-  int resumed = 0;
-  for (int round = 0; round < 8000; ++round) {
-    SCOPED_TRACE(testing::Message() << "round " << round);
-    DrawBlock();
-    costs_.interferes = true;
-    DrawConditions();
-    LayerConditions later = conditions_;
-    const auto common = static_cast<size_t>(Draw(0, later.toggles.size()));
-    later.toggles.resize(common);
-    const int64_t least = common == 0 ? 0 : later.toggles.back() + 1;
-    const int64_t most = common < conditions_.toggles.size() ? conditions_.toggles[common] : 200;
-    if (least > most) continue;
-    const int64_t changed = Draw(least, most);
-    AddToggles(changed, later.toggles);
-    const PlainTimes before = Run(conditions_), expected = Run(later);
-    std::vector<int64_t> known = before.start;
-    known.insert(known.end(), before.end.begin(), before.end.end());
-    PlainTimes times = Nothing();
-    runner_.RunFrom(changed, known.data(), graph_.blocks[0], block(), costs_, later,
-                    times.start.data(), times.end.data());
-    ASSERT_EQ(times.start, expected.start);
-    ASSERT_EQ(times.end, expected.end);
-    times = Nothing();
-    runner_.RunFrom(changed, known.data(), graph_.blocks[0], block(), costs_, later,
-                    times.start.data(), times.end.data(),
-                    runner_.TailsOf(graph_.blocks[0], block(), costs_));
-    ASSERT_EQ(times.start, expected.start);
-    ASSERT_EQ(times.end, expected.end);
-    resumed += before.end != expected.end && before.end[0] < changed;
-  }
-  EXPECT_GT(resumed, 200);
-}
-
-TEST_F(LayerLawsTest, ATailIsTheSameWheneverItBegins) {
-  int taken = 0;
-  for (int round = 0; round < 8000; ++round) {
-    SCOPED_TRACE(testing::Message() << "round " << round);
-    DrawBlock();
-    DrawConditions();
-    const PlainTimes expected = Run(conditions_);
-    LayerTails tails = runner_.TailsOf(graph_.blocks[0], block(), costs_);
-    const auto run = [&] {
-      PlainTimes times = Nothing();
-      runner_.Run(graph_.blocks[0], block(), costs_, conditions_, times.start.data(),
-                  times.end.data(), tails);
-      return times;
-    };
-    const PlainTimes times = run();
-    ASSERT_EQ(times.start, expected.start);
-    ASSERT_EQ(times.end, expected.end);
-    for (LayerTail& tail : tails) {
-      for (int64_t& time : tail.times) ++time;
-    }
-    taken += run().end != expected.end;
-  }
-  EXPECT_GT(taken, 1000);
-}
-
-TEST_F(LayerLawsTest, WhatStopsGoesOnAsIfItHadNot) {
-  for (int round = 0; round < 4000; ++round) {
-    SCOPED_TRACE(testing::Message() << "round " << round);
-    DrawBlock();
-    DrawConditions();
-    const PlainTimes expected = Run(conditions_);
-    const int64_t last = *std::max_element(expected.end.begin(), expected.end.end());
-    const int64_t time = Draw(0, last);
-    const LayerStop stop = runner_.RunUntil(time, graph_.blocks[0], block(), costs_, conditions_);
-    const PlainLayer plain(graph_.blocks[0], block(), costs_, conditions_);
-    const PlainTimes times = plain.GoOn(time, stop);
-    for (size_t t = 0; t < times.end.size(); ++t) {
-      if (expected.end[t] <= time && times.end[t] < 0) continue;  // over
-      ASSERT_EQ(times.start[t], expected.start[t]) << "task " << t << " after " << time;
-      ASSERT_EQ(times.end[t], expected.end[t]) << "task " << t << " after " << time;
-    }
-  }
 }
 
 }  // namespace

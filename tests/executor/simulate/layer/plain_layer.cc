@@ -15,6 +15,7 @@ constexpr int64_t kEternity = 100'000;
 struct PlainLayer::State {
   struct Stream {
     int32_t rank = 0;
+    int32_t before = -1;  // the task that it is still at before the layer
     bool runs = false;
     int64_t since = 0, left = 0, launched = 0;
     int128 work_left = 0;
@@ -30,11 +31,13 @@ PlainTimes PlainLayer::Run() const {
   State state;
   const auto size = static_cast<size_t>(index_.size);
   state.over.resize(size);
-  state.times = {std::vector<int64_t>(size, -1), std::vector<int64_t>(size, -1)};
+  state.times = {std::vector<int64_t>(size, -1), std::vector<int64_t>(size + 1, -1)};
   for (const LayerConditions::Ahead& ahead : conditions_.ahead) {
     State::Stream& stream = state.streams[ahead.stream];
     const int32_t* const order = index_.order.data() + index_.order_begin[ahead.stream];
-    stream.rank = ahead.rank;
+    const bool behind = ahead.rank == LayerConditions::kBehind;
+    stream.rank = behind ? 0 : ahead.rank;
+    if (behind) stream.before = ahead.task;
     for (int32_t r = 0; r < ahead.rank; ++r) {
       state.times.start[order[r]] = state.times.end[order[r]] = 0;
     }
@@ -42,7 +45,7 @@ PlainTimes PlainLayer::Run() const {
     stream.runs = true;
     stream.since = ahead.since;
     stream.work_left = ahead.work_left;
-    state.times.start[order[ahead.rank]] = 0;
+    if (!behind) state.times.start[order[ahead.rank]] = 0;
   }
   return Go(std::move(state));
 }
@@ -52,24 +55,26 @@ PlainTimes PlainLayer::GoOn(int64_t time, const LayerStop& stop) const {
   state.now = time;
   const auto size = static_cast<size_t>(index_.size);
   state.over.resize(size);
-  state.times = {std::vector<int64_t>(size, -1), std::vector<int64_t>(size, -1)};
+  state.times = {std::vector<int64_t>(size, -1), std::vector<int64_t>(size + 1, -1)};
   for (int s = 0; s < kNumStreams; ++s) {
     const LayerStop::Stream& from = stop.streams[s];
     State::Stream& stream = state.streams[s];
-    stream.rank = from.rank;
+    const bool behind = from.rank == LayerConditions::kBehind;
+    if (behind) stream.before = conditions_.Behind()->task;
+    stream.rank = behind ? 0 : from.rank;
     stream.runs = from.runs;
     if (!from.runs) continue;
-    const int32_t task = index_.order[index_.order_begin[s] + from.rank];
+    const int32_t task = behind ? stream.before : index_.order[index_.order_begin[s] + from.rank];
     const LayerCosts::Task& cost = costs_.tasks[task];
-    state.times.start[task] = from.start;
+    if (!behind) state.times.start[task] = from.start;
     stream.since = from.since;
     stream.left = from.left;
     stream.slow = from.slow;
     stream.work_left = from.work_left;
-    if (costs_.hosted) {
+    if (costs_.hosted && !behind) {
       stream.launched = conditions_.host + costs_.launch_ps * index_.launches[task + 1];
     }
-    if (block_.kind[task] == TaskKind::kKernel) continue;
+    if (!behind && block_.kind[task] == TaskKind::kKernel) continue;
     const int64_t past = std::max<int64_t>(time - from.since, 0);
     stream.work_left -= int128{from.slow ? cost.slow_rate_q16 : cost.rate_q16} * past;
     stream.since += past;
@@ -79,10 +84,13 @@ PlainTimes PlainLayer::GoOn(int64_t time, const LayerStop& stop) const {
 
 PlainTimes PlainLayer::Go(State state) const {
   const auto task_of = [&](int s) {
-    return index_.order[index_.order_begin[s] + state.streams[s].rank];
+    const State::Stream& stream = state.streams[s];
+    if (stream.before >= 0) return stream.before;
+    return index_.order[index_.order_begin[s] + stream.rank];
   };
   const auto is_kernel = [&](int s) {
-    return state.streams[s].runs && block_.kind[task_of(s)] == TaskKind::kKernel;
+    const State::Stream& stream = state.streams[s];
+    return stream.runs && stream.before < 0 && block_.kind[task_of(s)] == TaskKind::kKernel;
   };
   const auto count = [&](bool kernels) {
     int running = 0;
@@ -147,11 +155,31 @@ PlainTimes PlainLayer::Go(State state) const {
   };
   const auto finish = [&](int s) {
     State::Stream& stream = state.streams[s];
+    stream.runs = false;
+    if (stream.before >= 0) {
+      state.times.end.back() = state.now;
+      stream.before = -1;
+      return;
+    }
     const int32_t task = task_of(s);
     state.times.end[task] = state.now;
     state.over[task] = true;
-    stream.runs = false;
     ++stream.rank;
+  };
+  // What a transfer does in a picosecond.
+  const auto rate_of = [&](int s) {
+    const LayerCosts::Task& cost = costs_.tasks[task_of(s)];
+    std::vector<int32_t> rows;  // of others on its links
+    for (int other = 0; other < kNumStreams && cost.sharer >= 0; ++other) {
+      const State::Stream& stream = state.streams[other];
+      if (other == s || !stream.runs || is_kernel(other) || state.now < stream.since) continue;
+      const int32_t row = costs_.tasks[task_of(other)].sharer;
+      if (row >= 0) rows.push_back(row);
+    }
+    const bool busy = count(true) > 0;
+    if (rows.size() == 1) return costs_.RateBeside(cost.sharer, rows[0], busy);
+    if (rows.size() == 2) return costs_.rate_of_three(cost.sharer, rows[0], rows[1], busy);
+    return busy ? cost.slow_rate_q16 : cost.rate_q16;
   };
   for (int s = 0; s < kNumStreams; ++s) {
     for (int32_t r = 0; r < state.streams[s].rank; ++r) {
@@ -178,10 +206,9 @@ PlainTimes PlainLayer::Go(State state) const {
     // To the next picosecond.
     for (int s = 0; s < kNumStreams; ++s) {
       State::Stream& stream = state.streams[s];
-      done = done && stream.rank == index_.Count(s);
+      done = done && stream.before < 0 && stream.rank == index_.Count(s);
       if (!stream.runs || is_kernel(s) || state.now < stream.since) continue;
-      const LayerCosts::Task& cost = costs_.tasks[task_of(s)];
-      stream.work_left -= count(true) > 0 ? cost.slow_rate_q16 : cost.rate_q16;
+      stream.work_left -= rate_of(s);
     }
     if (done) return std::move(state.times);
   }

@@ -9,7 +9,8 @@
 namespace plancast {
 
 struct PlainTimes {
-  std::vector<int64_t> start, end;  // -1: not known
+  // -1: not known. The last end is that of a stream that is behind.
+  std::vector<int64_t> start, end;
 };
 
 // What LayerRunner does, by looking at every picosecond. Small times only.
