@@ -59,7 +59,7 @@ TEST(LossKernelsTest, FusedOnesGoOverThemOnce) {
 // apart; zeros 4, three reads and a write 16, the cast 6.
 TEST(LossKernelsTest, PyTorchsGoesOverFp32LogitsAndTheirGradientsTwice) {
   for (const char* const profile :
-       {"eager", "fsdp", "ddp", "deepspeed", "torchtitan-2024", "torchtitan-eager"}) {
+       {"eager", "fsdp", "ddp", "deepspeed", "automodel", "torchtitan-2024", "torchtitan-eager"}) {
     const auto [forward, backward] = BytesOfLogit(profile, DType::kBf16);
     EXPECT_NEAR(forward, 18, 0.2) << profile;
     EXPECT_NEAR(backward, 26, 0.2) << profile;
