@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace plancast {
+namespace {
+
+// Of a layer that has begun: with fewer kernels left it is as cheap task by task.
+constexpr int32_t kFewestKernels = 2;
+
+}  // namespace
 
 LayerRuns::LayerRuns(const SimInput& in, Streams& streams, HostClock& hosts, KernelChains& kernels,
                      Transfers& transfers, Overlap& overlap, Events& events)
@@ -16,8 +22,6 @@ LayerRuns::LayerRuns(const SimInput& in, Streams& streams, HostClock& hosts, Ker
       events_(events),
       variants_(in, hosts, overlap, transfers),
       is_disturbed_(in.sim.entities.size()) {}
-
-constexpr int32_t kFewestKernels = 2;
 
 bool LayerRuns::Start(int32_t entity, const StreamCursor& at, bool can_open) {
   const int32_t program = in_.ProgramOf(entity);
