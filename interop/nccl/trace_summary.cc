@@ -6,11 +6,15 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "base/int128.h"
 
 namespace plancast {
 namespace {
 
 using Interval = std::pair<int64_t, int64_t>;
+
+// Sums of what a file says may be more than a number holds: then the largest.
+void Add(int64_t more, int64_t* sum) { *sum = SaturateToInt64(int128{*sum} + more); }
 
 int64_t EndOf(const TimelineSpan& span) { return span.start_ps + span.duration_ps; }
 
@@ -95,7 +99,7 @@ void SummariseOperations(const NcclTrace& trace, NcclTraceSummary& summary) {
     NcclOperationSummary out;
     std::tie(out.name, out.algorithm, out.protocol, out.datatype, out.bytes, out.channels) = key;
     out.calls = group.calls;
-    for (int64_t time : group.times) out.total_ps += time;
+    for (int64_t time : group.times) Add(time, &out.total_ps);
     if (!group.times.empty()) {
       const auto [least, most] = std::minmax_element(group.times.begin(), group.times.end());
       out.least_ps = *least;
@@ -125,12 +129,14 @@ void SummariseChannels(const NcclTrace& trace, NcclTraceSummary& summary) {
       // Newer plugins write every operation twice: until it is scheduled, and then its progress.
       if (span.name.compare(0, 8, "Schedule") == 0) continue;
       ++channel.operations;
-      if (event.bytes >= 0) channel.bytes = std::max<int64_t>(channel.bytes, 0) + event.bytes;
+      if (event.bytes < 0) continue;
+      channel.bytes = std::max<int64_t>(channel.bytes, 0);
+      Add(event.bytes, &channel.bytes);
       continue;
     }
     ++channel.steps;
     if (!Timed(span)) continue;
-    channel.step_ps += span.duration_ps;
+    Add(span.duration_ps, &channel.step_ps);
     steps[key].emplace_back(span.start_ps, EndOf(span));
   }
   for (auto& [key, channel] : channels) {
@@ -151,7 +157,7 @@ void SummariseWaits(const NcclTrace& trace, NcclTraceSummary& summary) {
     wait.wait = event.wait;
     ++wait.count;
     if (!Timed(trace.timeline.spans[i])) continue;
-    wait.total_ps += trace.timeline.spans[i].duration_ps;
+    Add(trace.timeline.spans[i].duration_ps, &wait.total_ps);
     totals[event.direction] += static_cast<double>(trace.timeline.spans[i].duration_ps);
   }
   for (auto& [key, wait] : waits) {

@@ -36,44 +36,18 @@ Change ChangeOf(const ExecutionGraph& graph, const std::string& block) {
   return change;
 }
 
-// Memory of a layer with and without what `edit` says of `rule`.
-struct Both {
-  Change forward, backward;
+// Memory of a layer's passes with and without what `edit` says of `rule`. `weights`: where W is
+// one.
+struct Passes {
+  Change forward, backward, weights;
 };
 template <typename Edit>
-Both Difference(const std::string& rule, Edit edit, Recompute recompute = Recompute::kNone) {
-  PlanUnderTest plain = Llama(), changed = Llama();
-  plain.Recomputing(recompute);
-  changed.Recomputing(recompute);
-  edit(&changed.profile().tensors.op_memory[rule]);
-  const auto a = plain.Compile(), b = changed.Compile();
-  EXPECT_TRUE(a.ok() && b.ok()) << b.status();
-  if (!a.ok() || !b.ok()) return {};
-  const auto minus = [&](const std::string& block) {
-    const Change was = ChangeOf(*a, block), is = ChangeOf(*b, block);
-    return Change{is.net - was.net, is.most - was.most};
-  };
-  return {minus("layer.F"), minus("layer.B")};
-}
-
-TEST(OpMemoryTest, WhatIsKeptGoesWithTheBackwardPassOfItsOp) {
-  const Both kept = Difference("swiglu", [](OpMemory* m) {
-    m->saved.push_back({"silu(gate)", "y"});
-  });
-  EXPECT_EQ(kept.forward.net, 2 * kTokens * kFfn);
-  EXPECT_EQ(kept.backward.net, -2 * kTokens * kFfn);
-}
-
-// Of a layer whose gradients of weights are a pass of their own.
-struct Halves {
-  Change forward, inputs, weights;
-};
-template <typename Edit>
-Halves DifferenceOfHalves(const std::string& rule, Edit edit,
-                          Recompute recompute = Recompute::kNone) {
+Passes Difference(const std::string& rule, Edit edit, Recompute recompute = Recompute::kNone,
+                  bool splits = false) {
   PlanUnderTest plain = Llama(), changed = Llama();
   for (PlanUnderTest* plan : {&plain, &changed}) {
-    plan->Pp(2, Schedule::kZbH1).MicroBatches(1, 4).Recomputing(recompute);
+    plan->Recomputing(recompute);
+    if (splits) plan->Pp(2, Schedule::kZbH1).MicroBatches(1, 4);
   }
   edit(&changed.profile().tensors.op_memory[rule]);
   const auto a = plain.Compile(), b = changed.Compile();
@@ -83,45 +57,59 @@ Halves DifferenceOfHalves(const std::string& rule, Edit edit,
     const Change was = ChangeOf(*a, block), is = ChangeOf(*b, block);
     return Change{is.net - was.net, is.most - was.most};
   };
-  return {minus("layer.F"), minus("layer.B"), minus("layer.W")};
+  return {minus("layer.F"), minus("layer.B"), splits ? minus("layer.W") : Change()};
+}
+
+TEST(OpMemoryTest, WhatIsKeptGoesWithTheBackwardPassOfItsOp) {
+  const Passes kept = Difference("swiglu", [](OpMemory* m) {
+    m->saved.push_back({"silu(gate)", "y"});
+  });
+  EXPECT_EQ(kept.forward.net, 2 * kTokens * kFfn);
+  EXPECT_EQ(kept.backward.net, -2 * kTokens * kFfn);
+}
+
+template <typename Edit>
+Passes DifferenceOfHalves(const std::string& rule, Edit edit,
+                          Recompute recompute = Recompute::kNone) {
+  return Difference(rule, edit, recompute, /*splits=*/true);
 }
 
 TEST(OpMemoryTest, WhatProductsKeepStaysForTheirWeightGradients) {
   const auto keeps = [](OpMemory* m) { m->saved.push_back({"copy", "y"}); };
   const int64_t bytes = 2 * kTokens * kHidden;
-  const Halves down = DifferenceOfHalves("fc2", keeps);
+  const Passes down = DifferenceOfHalves("fc2", keeps);
   EXPECT_EQ(down.forward.net, bytes);
-  EXPECT_EQ(down.inputs.net, 0);
+  EXPECT_EQ(down.backward.net, 0);
   EXPECT_EQ(down.weights.net, -bytes);
   // Without weights, or with their gradients beside those of inputs: as without W.
-  const Halves activation = DifferenceOfHalves("swiglu", keeps);
+  const Passes activation = DifferenceOfHalves("swiglu", keeps);
   EXPECT_EQ(activation.forward.net, 2 * kTokens * kFfn);
-  EXPECT_EQ(activation.inputs.net, -2 * kTokens * kFfn);
+  EXPECT_EQ(activation.backward.net, -2 * kTokens * kFfn);
   EXPECT_EQ(activation.weights.net, 0);
 }
 
 TEST(OpMemoryTest, WhatRunsAgainKeepsItFromBackwardToWeightGradients) {
-  const Halves down = DifferenceOfHalves(
+  const Passes down = DifferenceOfHalves(
       "fc2",
       [](OpMemory* m) {
         m->saved.push_back({"copy", "x"});
       },
       Recompute::kFull);
   EXPECT_EQ(down.forward.net, 0);
-  EXPECT_EQ(down.inputs.net, -down.weights.net);
+  EXPECT_EQ(down.backward.net, -down.weights.net);
 }
 
 TEST(OpMemoryTest, AWorkspaceIsThereInOneOfTheHalves) {
-  const Halves down = DifferenceOfHalves("fc2", [](OpMemory* m) {
+  const Passes down = DifferenceOfHalves("fc2", [](OpMemory* m) {
     m->backward.push_back({"scratch", "x"});
   });
-  EXPECT_EQ(down.inputs.net, 0);
+  EXPECT_EQ(down.backward.net, 0);
   EXPECT_EQ(down.weights.net, 0);
   EXPECT_EQ(down.weights.most, 0);
 }
 
 TEST(OpMemoryTest, ARecomputedOpKeepsItFromItsSecondPass) {
-  const Both kept = Difference(
+  const Passes kept = Difference(
       "swiglu",
       [](OpMemory* m) {
         m->saved.push_back({"silu(gate)", "y"});
@@ -135,7 +123,7 @@ TEST(OpMemoryTest, ARecomputedOpKeepsItFromItsSecondPass) {
 TEST(OpMemoryTest, AnotherCopyTakesThePlaceOfWhatIsDropped) {
   // Two norms a layer: four bytes instead of two. The first one's input comes from the
   // module before, the second one's is the residual: both are read by the norms alone.
-  const Both kept = Difference("rms_norm", [](OpMemory* m) {
+  const Passes kept = Difference("rms_norm", [](OpMemory* m) {
     m->not_saved = {"x"};
     m->saved.push_back({"x in fp32", "x", 4});
   });
@@ -145,7 +133,7 @@ TEST(OpMemoryTest, AnotherCopyTakesThePlaceOfWhatIsDropped) {
 
 TEST(OpMemoryTest, WorkspacesLiveAsLongAsTheirStep) {
   // The activation is at the peak of the forward pass, or near it.
-  const Both work = Difference("swiglu", [](OpMemory* m) {
+  const Passes work = Difference("swiglu", [](OpMemory* m) {
     m->forward.push_back({"in fp32", "y", 4});
     m->backward.push_back({"in fp32", "y", 4});
   });

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -112,6 +113,21 @@ TEST(NcclTraceTest, RefusesWhatIsNoTraceOfNccl) {
   EXPECT_THAT(ReadNcclTrace("int main() {\n  return 0;\n}\n", "`t`"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("`t` has no trace event")));
   EXPECT_THAT(ReadNcclTrace("", "`t`"), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(NcclTraceTest, SumsOfHugeFiguresEndAtTheLargest) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  NcclTrace trace;
+  for (const int64_t bytes : {int64_t{4096}, kMost, kMost}) {
+    NcclEvent& event = trace.events.emplace_back();
+    event.kind = NcclEventKind::kProxyOp;
+    event.bytes = bytes;
+    trace.timeline.spans.emplace_back().name = "Send";
+  }
+  const NcclTraceSummary summary = Summarise(trace);
+  ASSERT_EQ(summary.channels.size(), 1);
+  EXPECT_EQ(summary.channels[0].operations, 3);
+  EXPECT_EQ(summary.channels[0].bytes, kMost);
 }
 
 }  // namespace
