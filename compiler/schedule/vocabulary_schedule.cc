@@ -271,7 +271,7 @@ ScheduleTable VocabularySchedule(VocabParallel how, Schedule schedule, int64_t s
                                  int64_t micro_batches) {
   PLANCAST_CHECK(how != VocabParallel::kEnds);
   if (how == VocabParallel::kInterlaced) return Interlaced(stages, micro_batches).Table();
-  // Of its backward pass, in periods, the forward pass of the last layers ends.
+  // So many periods before its backward pass the forward pass of the last layers ends.
   const int64_t ahead = how == VocabParallel::kVocab1 ? 2 : 1;
   const bool turns = Turns(schedule);
   const AtVisits visits(how, VocabularyChunks(turns ? 2 : 1), micro_batches);
