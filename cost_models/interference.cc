@@ -33,18 +33,24 @@ absl::Status Check(const Interference& entry) {
     return absl::InvalidArgumentError(absl::StrCat("a collective reaches ", fraction,
                                                    " of a link; it has to be between 0 and 1."));
   }
+  if (!(entry.full_product_slowdown >= 1 && entry.full_product_slowdown <= 10)) {
+    return absl::InvalidArgumentError(absl::StrCat("full_product_slowdown is ",
+                                                   entry.full_product_slowdown,
+                                                   "; it has to be between 1 and 10."));
+  }
   return absl::OkStatus();
 }
 
 // `rate`: bytes/s that one device sends.
-CollectiveFootprint Footprint(const DeviceType& device, int64_t sms, double rate,
-                              double memory_per_byte) {
+CollectiveFootprint Footprint(const DeviceType& device, const Interference& entry, int64_t sms,
+                              double rate, double memory_per_byte) {
   CollectiveFootprint footprint;
   // Some SMs are always left to kernels.
   if (device.sms > 0) {
     footprint.sm_fraction = std::min(static_cast<double>(sms) / device.sms, 0.9);
   }
   footprint.memory_bytes_per_s = rate * memory_per_byte;
+  if (footprint.sm_fraction > 0) footprint.full_product_slowdown = entry.full_product_slowdown;
   return footprint;
 }
 
@@ -79,6 +85,9 @@ absl::StatusOr<InterferenceTable> InterferenceTable::Parse(absl::string_view tex
     entry.memory_per_byte_network = in.memory_per_byte_network();
     entry.link_fraction_inside = in.link_fraction_inside();
     entry.link_fraction_network = in.link_fraction_network();
+    if (in.has_full_product_slowdown()) {
+      entry.full_product_slowdown = in.full_product_slowdown();
+    }
     entry.source = in.source();
     const std::string name = entry.gpus.empty() ? "all others" : entry.gpus[0];
     RETURN_IF_ERROR(Check(entry)) << what << ": " << name;
@@ -129,7 +138,7 @@ CollectiveFootprint FootprintInside(const Machine& machine, const InterferenceTa
   if (machine.intra_class() >= 0) {
     rate = machine.link_classes()[machine.intra_class()].bytes_per_s * entry.link_fraction_inside;
   }
-  return Footprint(machine.device(), entry.sms_inside, rate, entry.memory_per_byte_inside);
+  return Footprint(machine.device(), entry, entry.sms_inside, rate, entry.memory_per_byte_inside);
 }
 
 CollectiveFootprint FootprintAcross(const Machine& machine, int64_t members, int64_t interfaces,
@@ -142,7 +151,7 @@ CollectiveFootprint FootprintAcross(const Machine& machine, int64_t members, int
   }
   const int64_t sms =
       std::min<int64_t>(entry.sms_per_interface * interfaces, entry.most_sms_network);
-  return Footprint(machine.device(), sms, rate, entry.memory_per_byte_network);
+  return Footprint(machine.device(), entry, sms, rate, entry.memory_per_byte_network);
 }
 
 double MemoryBoundness(const DeviceType& device, const KernelCost& kernel) {
@@ -151,11 +160,15 @@ double MemoryBoundness(const DeviceType& device, const KernelCost& kernel) {
   return std::min(kernel.hbm_bytes / kernel.seconds_alone / sustained, 1.0);
 }
 
-double KernelSlowdown(const DeviceType& device, const KernelCost& kernel,
+double KernelSlowdown(const DeviceType& device, const KernelSpec& kernel, const KernelCost& cost,
                       const CollectiveFootprint& collective) {
-  const double crowding = std::max(kernel.sm_fraction / (1 - collective.sm_fraction), 1.0);
-  const double computing = 1 - MemoryBoundness(device, kernel);
-  return std::max(1 + computing * (crowding - 1), MemoryDemand(device, kernel, collective));
+  double crowding = std::max(cost.sm_fraction / (1 - collective.sm_fraction), 1.0);
+  // Of several products in one kernel, or on several streams, blocks of others fill the gaps.
+  if (crowding > 1 && kernel.family == KernelFamily::kGemm && kernel.batch == 1) {
+    crowding = std::max(crowding, collective.full_product_slowdown);
+  }
+  const double computing = 1 - MemoryBoundness(device, cost);
+  return std::max(1 + computing * (crowding - 1), MemoryDemand(device, cost, collective));
 }
 
 double CollectiveSlowdown(const DeviceType& device, const KernelCost& kernel,

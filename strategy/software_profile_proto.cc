@@ -230,6 +230,11 @@ absl::StatusOr<PartTransport> TransportFromProto(const proto::PartTransport& p) 
   }
   transport.staged = p.staged();
   transport.only_with_grad = p.only_with_grad();
+  transport.spared = p.spared();
+  if (p.spared() && *way != PartTransport::Way::kCollective) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "spared with way `", p.way(), "`: products leave SMs to `collective`."));
+  }
   if (!p.has_sum_rate()) return transport;
   transport.sum_rate = p.sum_rate();
   if (!(p.sum_rate() > 0 && p.sum_rate() <= 1) || *way != PartTransport::Way::kPeers) {

@@ -144,6 +144,7 @@ class Cutter {
         comm.kind = Turns(loop, comm) ? CollectiveKind::kPermute : CollectiveKind::kBroadcast;
         if (by.copy_engines) comm.policy = "copy";
       }
+      comm.spared = by.spared;
       const auto same = std::find_if(parts.begin(), parts.end(), [&](const CommSpec& known) {
         return known.axes == comm.axes && known.kind == comm.kind;
       });

@@ -147,25 +147,29 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
     if (collective.uses_no_sms) continue;
     const int64_t alone = AloneTime(machine, collective);
     const double weight = static_cast<double>(counts[u]) * static_cast<double>(alone);
-    const CollectiveFootprint one =
+    CollectiveFootprint one =
         shape.nodes == 1 ? FootprintInside(hosts)
                          : FootprintAcross(hosts, shape.per_node, shape.nics,
                                            AtAnInterface(shape, graph.comms[uses.uses[u].comm],
                                                          collective, alone));
+    if (graph.comms[uses.uses[u].comm].spared) one.full_product_slowdown = 1;
     sum.sm_fraction += weight * one.sm_fraction;
     sum.memory_bytes_per_s += weight * one.memory_bytes_per_s;
+    sum.full_product_slowdown += weight * (one.full_product_slowdown - 1);
     seconds += weight;
   }
   if (seconds == 0) return CollectiveFootprint{};
-  return CollectiveFootprint{sum.sm_fraction / seconds, sum.memory_bytes_per_s / seconds};
+  return CollectiveFootprint{sum.sm_fraction / seconds, sum.memory_bytes_per_s / seconds,
+                             1 + (sum.full_product_slowdown - 1) / seconds};
 }
 
-void PriceInterference(const DeviceType& device, const CollectiveFootprint& footprint,
-                       KernelPrices& prices, int kind) {
+void PriceInterference(const ExecutionGraph& graph, const DeviceType& device,
+                       const CollectiveFootprint& footprint, KernelPrices& prices, int kind) {
   prices.slowdown_q20.resize(kind * prices.num_kernels);
   for (size_t k = 0; k < prices.num_kernels; ++k) {
-    const KernelCost& kernel = prices.Cost(kind, static_cast<int32_t>(k));
-    prices.slowdown_q20.push_back(SlowdownQ20(KernelSlowdown(device, kernel, footprint)));
+    const KernelCost& cost = prices.Cost(kind, static_cast<int32_t>(k));
+    const double slowdown = KernelSlowdown(device, graph.kernels[k], cost, footprint);
+    prices.slowdown_q20.push_back(SlowdownQ20(slowdown));
   }
 }
 
@@ -200,7 +204,7 @@ absl::StatusOr<std::vector<double>> PriceBothWays(const ExecutionGraph& graph, c
     if (!runtime.interference.has_value() || !runtime.comm_interference.has_value()) {
       ASSIGN_OR_RETURN(beside, MeanFootprint(graph, uses, machine, comms, s));
     }
-    if (!runtime.interference.has_value()) PriceInterference(device, beside, prices, s);
+    if (!runtime.interference.has_value()) PriceInterference(graph, device, beside, prices, s);
     if (runtime.comm_interference.has_value()) {
       slowdowns.push_back(1 + *runtime.comm_interference);
       continue;

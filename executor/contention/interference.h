@@ -26,8 +26,8 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
 
 // Fills `prices.slowdown_q20` with what each kernel loses alongside such a
 // communication on this GPU, which is `kind` of `prices`.
-void PriceInterference(const DeviceType& device, const CollectiveFootprint& footprint,
-                       KernelPrices& prices, int kind = 0);
+void PriceInterference(const ExecutionGraph& graph, const DeviceType& device,
+                       const CollectiveFootprint& footprint, KernelPrices& prices, int kind = 0);
 
 // The time that all kernels of all programs take alone, each program once; seconds.
 double KernelSeconds(const ExecutionGraph& graph, const KernelPrices& prices);

@@ -26,11 +26,12 @@ struct PartTransport {
   double sum_rate = 1;
   // Not in a forward pass without autograd, as the first of what is run again has.
   bool only_with_grad = false;
+  bool spared = false;  // products beside kCollective are launched on the SMs that it leaves
 
   bool whole() const { return way == Way::kWhole; }
   // Parts are messages between ranks, not collectives.
   bool sends() const { return way == Way::kRing || way == Way::kPeers; }
-  PLANCAST_KEY_FIELDS(PartTransport, way, pieces, copy_engines, staged, sum_rate, only_with_grad)
+  PLANCAST_KEY_FIELDS(PartTransport, way, pieces, copy_engines, staged, sum_rate, only_with_grad, spared)
 };
 inline constexpr auto kTransportWayNames =
     NamesOf<PartTransport::Way>("whole", "collective", "ring", "peers");

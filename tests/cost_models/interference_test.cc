@@ -28,20 +28,20 @@ KernelCost Bound(double share) {
 }
 
 TEST(Interference, AComputeBoundKernelLosesTheSmsThatTheCollectiveHolds) {
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Bound(0), {24.0 / 108, 0}), 108.0 / 84);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, Bound(0), {24.0 / 108, 0}), 108.0 / 84);
   EXPECT_DOUBLE_EQ(CollectiveSlowdown(A100(), Bound(0), {24.0 / 108, 1e11}), 1);
 }
 
 TEST(Interference, AKernelThatLeavesSmsFreeLosesNothing) {
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Kernel(1, 0, 0.5), {0.25, 0}), 1);
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Kernel(1, 0, 0.9), {0.25, 0}), 1.2);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, Kernel(1, 0, 0.5), {0.25, 0}), 1);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, Kernel(1, 0, 0.9), {0.25, 0}), 1.2);
 }
 
 TEST(Interference, BothLoseWhereMemoryIsShort) {
   const KernelCost kernel = Bound(1);
   const double sustained = kernel.hbm_bytes;
   const CollectiveFootprint collective{0.2, 0.3 * sustained};
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), kernel, collective), 1.3);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, kernel, collective), 1.3);
   EXPECT_DOUBLE_EQ(CollectiveSlowdown(A100(), kernel, collective), 1.3);
   // Together they fill it just.
   EXPECT_DOUBLE_EQ(CollectiveSlowdown(A100(), Bound(0.7), collective), 1);
@@ -49,14 +49,32 @@ TEST(Interference, BothLoseWhereMemoryIsShort) {
 
 TEST(Interference, LiesBetweenBoundByMemoryAndByComputing) {
   const CollectiveFootprint collective{0.2, 0};
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Bound(0), collective), 1.25);
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Bound(0.4), collective), 1.15);
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Bound(1), collective), 1);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, Bound(0), collective), 1.25);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, Bound(0.4), collective), 1.15);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, Bound(1), collective), 1);
+}
+
+TEST(Interference, AFullProductTakesASecondTurnWhereLibrariesFixTheShareOfABlock) {
+  KernelSpec product;
+  product.family = KernelFamily::kGemm;
+  const CollectiveFootprint collective{0.2, 0, 1.7};
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Bound(0), collective), 1.7);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Bound(0.4), collective), 1.42);
+  // One that finds its SMs free, other kernels, and products whose gaps others fill.
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Kernel(1, 0, 0.8), collective), 1);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, Bound(0), collective), 1.25);
+  product.batch = 8;
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Bound(0), collective), 1.25);
+  // SMs that are left may say more.
+  product.batch = 1;
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Bound(0), {0.5, 0, 1.7}), 2);
+  EXPECT_DOUBLE_EQ(FootprintInside(*MachineFromPreset("dgx-h100:4")).full_product_slowdown, 1.7);
+  EXPECT_DOUBLE_EQ(FootprintInside(*MachineFromPreset("dgx-a100-80g:4")).full_product_slowdown, 1);
 }
 
 TEST(Interference, NoCollectiveSlowsNothing) {
   for (double share : {0.0, 0.5, 1.0}) {
-    EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), Bound(share), {}), 1);
+    EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, Bound(share), {}), 1);
     EXPECT_DOUBLE_EQ(CollectiveSlowdown(A100(), Bound(share), {}), 1);
   }
 }
@@ -108,6 +126,8 @@ TEST(Interference, RefusesFiguresOutOfRange) {
   EXPECT_THAT(message("interference { sms_inside: -1 }"), HasSubstr("takes -1 SMs"));
   EXPECT_THAT(message("interference { link_fraction_network: 2 }"), HasSubstr("reaches 2"));
   EXPECT_THAT(message("interference { memory_per_byte_inside: nan }"), HasSubstr("moves nan"));
+  EXPECT_THAT(message("interference { full_product_slowdown: 0.5 }"),
+              HasSubstr("full_product_slowdown is 0.5"));
   EXPECT_THAT(message("interference { gpu: 'A' }"), HasSubstr("no entry serves"));
   EXPECT_THAT(message("interference {} interference {}"), HasSubstr("two entries"));
   EXPECT_THAT(message("interference { gpu: 'A' gpu: 'A' }"), HasSubstr("`A` is named twice"));

@@ -168,6 +168,8 @@ TEST(SoftwareProfileTest, TransportsOfTensorParallelismAreData) {
   EXPECT_EQ(slow.For(DType::kFp8, Schedule::kNone).kernels.tp_transports.scatter.sum_rate, 0.5);
   EXPECT_THAT(with("quantized_scatter { way: \"peers\" sum_rate: 2 }").status(),
               StatusIs(code, HasSubstr("sum_rate is 2 with way `peers`")));
+  EXPECT_THAT(with("gather { way: \"ring\" spared: true }").status(),
+              StatusIs(code, HasSubstr("spared with way `ring`")));
   EXPECT_THAT(with("gather { way: \"ring\" sum_rate: 0.5 }").status(),
               StatusIs(code, HasSubstr("sum_rate is 0.5 with way `ring`")));
 }

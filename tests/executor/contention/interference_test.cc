@@ -63,6 +63,17 @@ TEST(MeanFootprint, LeavesOutWhatCopyEnginesSend) {
   EXPECT_EQ(MeanOf(graph).sm_fraction, 0);
 }
 
+TEST(MeanFootprint, ProductsBesideSparedCollectivesTakeNoSecondTurn) {
+  Machine::Spec spec = UnitMachine(2, 2);
+  spec.device.like = "H100-SXM-80GB";
+  const Machine machine = *Machine::Create(spec);
+  ExecutionGraph graph = GradientsBesideAKernel();
+  EXPECT_DOUBLE_EQ(MeanOf(graph, machine).full_product_slowdown, 1.7);
+  for (CommSpec& comm : graph.comms) comm.spared = true;
+  EXPECT_DOUBLE_EQ(MeanOf(graph, machine).full_product_slowdown, 1);
+  EXPECT_GT(MeanOf(graph, machine).sm_fraction, 0);
+}
+
 TEST(MeanFootprint, WeighsCollectivesByTime) {
   GraphBuilder b({{"dp", 2}, {"tp", 2}});
   b.Block("B").Kernel(1.0).Comm(kAllReduce, 1'000'000'000, {1}, {0}).Kernel(1.0, {0});
