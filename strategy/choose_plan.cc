@@ -288,6 +288,14 @@ absl::Status Chooser::CheckPasses() const {
 
 absl::Status Chooser::ChooseSharding() {
   o_.zero = static_cast<int>(form_.zero.value_or(0));
+  const SoftwareProfile::DataParallel& usual = profile_.data_parallel;
+  // FSDP has no other way to shard gradients and state alone (SHARD_GRAD_OP).
+  const bool kept = o_.zero == 2 && usual.shard_cut != ShardCut::kParameter;
+  if (kept) {
+    o_.zero = 3;
+    Note("zero=2 is zero=3,reshard=off in `", profile_.name,
+         "`, which gathers whole units and keeps them for their backward pass");
+  }
   o_.node_zero = context_.node_zero;
   const int most = o_.most_zero();
   const auto& home_axes = context_.home_axes;
@@ -309,10 +317,9 @@ absl::Status Chooser::ChooseSharding() {
     if (most == 0) Note("hsdp=", *form_.hsdp, " has no effect with zero=0");
     if (most > 0 && *form_.hsdp < o_.dp) o_.hsdp = *form_.hsdp;
   }
-  const SoftwareProfile::DataParallel& usual = profile_.data_parallel;
-  o_.reshard = o_.pp > 1 ? usual.pipelines_reshard : usual.reshard;
-  if (form_.reshard.has_value() && most < 3) {
-    Note("reshard=", *form_.reshard, " has no effect with zero=", o_.zero);
+  o_.reshard = !kept && (o_.pp > 1 ? usual.pipelines_reshard : usual.reshard);
+  if (form_.reshard.has_value() && (most < 3 || kept)) {
+    Note("reshard=", *form_.reshard, " has no effect with zero=", kept ? 2 : o_.zero);
   } else if (form_.reshard.has_value()) {
     o_.reshard = form_.reshard != "off";
     int64_t ranks = 0;

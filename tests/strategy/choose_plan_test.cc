@@ -377,6 +377,17 @@ TEST(ChoosePlanTest, ProfilesSayHowPipelinesShard) {
   EXPECT_EQ(plain.chosen.at("sync"), "each");
 }
 
+TEST(ChoosePlanTest, FsdpKeepsWholeUnitsWhereOthersShardGradients) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile fsdp, FindSoftwareProfile("composer"));
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("zero=2,reshard=on", Context(), fsdp));
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan kept, Choose("zero=3,reshard=off", Context(), fsdp));
+  EXPECT_EQ(plan.chosen, kept.chosen);
+  EXPECT_THAT(plan.notes, UnorderedElementsAre(HasSubstr("zero=2 is zero=3,reshard=off in"),
+                                               "reshard=on has no effect with zero=2"));
+  ASSERT_OK_AND_ASSIGN(const ChosenPlan other, Choose("zero=2"));
+  EXPECT_EQ(other.chosen.at("zero"), "2");
+}
+
 TEST(ChoosePlanTest, PairsNeedExpertsAndMicroBatches) {
   ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("overlap=grad+ep"));
   EXPECT_FALSE(plan.options.makes_pairs());
