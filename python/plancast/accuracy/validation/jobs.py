@@ -17,6 +17,7 @@ from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.scaling import dtype_of, types_of
 from plancast.accuracy.validation.software import (
     layout_of,
+    one_micro_batch_a_stage,
     overlaps_tp,
     prefetch_of,
     profile_for,
@@ -195,6 +196,10 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
     sizes: list[int | None] = [None]
     if "mb" not in keys:
         sizes = list(_micro_batches(row, keys))
+        usual = _one_a_stage(row, keys)
+        if usual in sizes:
+            sizes = [usual]
+            chosen["mb"] = f"{usual} (unknown: as many micro-batches as stages, the usual there)"
     by_recipe = recompute_of(row.software, row.model)
     if shipped is not None and shipped.exact:
         by_recipe = shipped.recipe.keys.get("recompute", "none")
@@ -227,6 +232,14 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
             tree = {"plan": ",".join(parts), "nodes": nodes}
             out.append(Candidate(Strategy.from_dict(tree), size, recompute))
     return out
+
+
+def _one_a_stage(row: Row, keys: dict[str, str]) -> int | None:
+    """Samples of a micro-batch where software cuts batches in as many as it has pipeline ranks."""
+    dp, pp = (int(keys.get(key, "1")) for key in ("dp", "pp"))
+    if pp == 1 or not one_micro_batch_a_stage(row.software):
+        return None
+    return row.global_batch // (dp * pp)
 
 
 def _rounds(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None:

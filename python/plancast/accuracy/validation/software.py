@@ -170,6 +170,15 @@ def prefetch_of(software: str) -> int | None:
     return None if ahead is None else int(ahead)
 
 
+def one_micro_batch_a_stage(software: str) -> bool:
+    """Whether this software cuts a rank's batch in as many micro-batches as pp, unless told.
+
+    >>> one_micro_batch_a_stage("torchtitan (Dec 2024) compile")
+    True
+    """
+    return _of(software, "micro_batches") == "one_a_stage"
+
+
 def overlaps_tp(software: str, dtype: str) -> bool:
     """Whether this software's recipes overlap tensor parallelism in this type.
 
