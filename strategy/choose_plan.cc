@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/divisors.h"
 #include "base/int128.h"
 #include "base/status_macros.h"
 #include "strategy/byte_size.h"
@@ -18,6 +19,7 @@
 #include "strategy/schedule/choose_vocabulary.h"
 #include "strategy/schedule/plan_conflicts.h"
 #include "strategy/schedule/schedule_word.h"
+#include "strategy/sharding/choose_sharding.h"
 
 namespace plancast {
 namespace {
@@ -28,25 +30,6 @@ constexpr int64_t kMostPasses = int64_t{1} << 18;
 template <typename... Parts>
 absl::Status Wrong(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
-// "1, 2, 4, 8": the divisors of n that `works` accepts, at most 16 of them.
-template <typename Works>
-std::string Divisors(int64_t n, const Works& works) {
-  std::vector<std::string> sizes;
-  for (int64_t size = 1; size <= n && size <= 100'000; ++size) {
-    if (n % size != 0 || !works(size)) continue;
-    if (sizes.size() == 16) {
-      sizes.push_back("and more");
-      break;
-    }
-    sizes.push_back(absl::StrCat(size));
-  }
-  return absl::StrJoin(sizes, ", ");
-}
-
-std::string Divisors(int64_t n) {
-  return Divisors(n, [](int64_t) { return true; });
 }
 
 std::string TypeText(DType type) { return std::string(DTypeName(type)); }
@@ -71,7 +54,8 @@ class Chooser {
     RETURN_IF_ERROR(ChooseSchedule(form_, &o_, texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(ChooseLayout());
     RETURN_IF_ERROR(CheckPasses());
-    RETURN_IF_ERROR(ChooseSharding());
+    RETURN_IF_ERROR(ChooseSharding(form_, {context_.node_zero, context_.home_axes}, profile_, &o_,
+                                   texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(ChooseRecompute(form_, profile_, &o_));
     NoteWholeStages();
     ChooseRest();
@@ -95,8 +79,6 @@ class Chooser {
   absl::Status ChooseMicroBatches();
   absl::Status ChooseLayout();
   absl::Status CheckPasses() const;
-  absl::Status ChooseSharding();
-  absl::Status ChooseUnit();
   void NoteWholeStages();
   void ChooseRest();
   void Report();
@@ -284,94 +266,6 @@ absl::Status Chooser::CheckPasses() const {
   return Wrong("each rank runs ", o_.micro_batches, " micro-batches (pp=", o_.pp, ", vpp=", o_.vpp,
                "); micro-batches times pp times vpp can be ", kMostPasses,
                " at most. Take a larger mb, more dp or a smaller batch.");
-}
-
-absl::Status Chooser::ChooseSharding() {
-  o_.zero = static_cast<int>(form_.zero.value_or(0));
-  const SoftwareProfile::DataParallel& usual = profile_.data_parallel;
-  // FSDP has no other way to shard gradients and state alone (SHARD_GRAD_OP).
-  const bool kept = o_.zero == 2 && usual.shard_cut != ShardCut::kParameter;
-  if (kept) {
-    o_.zero = 3;
-    Note("zero=2 is zero=3,reshard=off in `", profile_.name,
-         "`, which gathers whole units and keeps them for their backward pass");
-  }
-  o_.node_zero = context_.node_zero;
-  const int most = o_.most_zero();
-  const auto& home_axes = context_.home_axes;
-  if (o_.zero == 0 && home_axes.count("dp") > 0 && o_.dp * o_.cp == 1) {
-    Note("homes sharded over dp have no effect with dp=1");
-  }
-  const std::pair<const char*, int64_t> others[] = {
-      {"tp", o_.tp}, {"cp", o_.cp}, {"ep", o_.ep}, {"etp", o_.expert_tp()}};
-  for (const auto& [axis, size] : others) {
-    if (home_axes.count(axis) == 0 || size > 1) continue;
-    Note("homes sharded over ", axis, " have no effect with ", axis, "=1");
-  }
-  if (o_.zero > 0 && o_.dp * o_.cp == 1) Note("zero=", o_.zero, " has no effect with dp=1");
-  if (form_.hsdp.has_value()) {
-    if (o_.dp % *form_.hsdp != 0) {
-      return Wrong("hsdp=", *form_.hsdp, " ranks of a shard group do not divide dp=", o_.dp,
-                   ". Sizes that work: ", Divisors(o_.dp), ".");
-    }
-    if (most == 0) Note("hsdp=", *form_.hsdp, " has no effect with zero=0");
-    if (most > 0 && *form_.hsdp < o_.dp) o_.hsdp = *form_.hsdp;
-  }
-  o_.reshard = !kept && (o_.pp > 1 ? usual.pipelines_reshard : usual.reshard);
-  if (form_.reshard.has_value() && (most < 3 || kept)) {
-    Note("reshard=", *form_.reshard, " has no effect with zero=", kept ? 2 : o_.zero);
-  } else if (form_.reshard.has_value()) {
-    o_.reshard = form_.reshard != "off";
-    int64_t ranks = 0;
-    if (absl::SimpleAtoi(*form_.reshard, &ranks) && ranks != o_.shard_ranks()) {
-      if (o_.shard_ranks() % ranks != 0) {
-        return Wrong("reshard=", ranks, " does not divide the ", o_.shard_ranks(),
-                     " ranks of a shard group. Sizes that work: ", Divisors(o_.shard_ranks()), ".");
-      }
-      o_.reshard_ranks = ranks;
-    }
-  }
-  o_.prefetch = form_.prefetch.value_or(1);
-  if (form_.prefetch.has_value() && most < 3) {
-    Note("prefetch=", o_.prefetch, " has no effect with zero=", o_.zero);
-  }
-  RETURN_IF_ERROR(ChooseUnit());
-  o_.sync_each = form_.sync.has_value()
-                     ? form_.sync == "each"
-                     : most >= 2 && (o_.pp > 1 ? usual.pipelines_sync_each : usual.sync_each);
-  const bool alone = o_.dp * o_.cp == 1;  // nothing is sharded
-  o_.sync_whole_each = form_.sync == "each" || (alone && o_.sync_each);
-  if (form_.sync.has_value() && o_.micro_batches == 1) {
-    Note("sync=", *form_.sync, " has no effect with one micro-batch");
-  }
-  for (const std::string& word : form_.offload) o_.offload.insert(*kOffloadNames.Find(word));
-  o_.offload_layers = form_.offload_layers.value_or(-1);
-  if (o_.offload.count(Offload::kParameters) > 0 && o_.zero < 3) {
-    return Wrong("offload=param keeps shards of parameters in the host's memory, and zero=",
-                 o_.zero, " does not shard them. Use zero=3, or leave `param` out.");
-  }
-  if (o_.unit_layers > 1 && o_.offload.count(Offload::kActivations) > 0) {
-    return absl::UnimplementedError(absl::StrCat(
-        "not supported yet: unit=", o_.unit_layers, " with offload=activations, ",
-        "which copies what single layers keep. Use unit=1, or leave the offload out."));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Chooser::ChooseUnit() {
-  o_.unit_layers = form_.unit.value_or(1);
-  if (!form_.unit.has_value()) return absl::OkStatus();
-  const bool shards = o_.most_zero() >= 2;
-  if (o_.unit_layers > 1 && !shards) {
-    return Wrong("unit=", o_.unit_layers, " joins layers whose weights or gradients are sharded, ",
-                 "and zero=", o_.zero,
-                 " shards neither. Use zero=2 or zero=3, or leave `unit` out.");
-  }
-  if (!shards || (o_.node_zero < 2 && o_.dp * o_.cp == 1)) {
-    Note("unit=", o_.unit_layers, " has no effect with ",
-         shards ? "dp=1" : absl::StrCat("zero=", o_.zero));
-  }
-  return absl::OkStatus();
 }
 
 void Chooser::NoteWholeStages() {

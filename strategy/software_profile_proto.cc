@@ -232,8 +232,8 @@ absl::StatusOr<PartTransport> TransportFromProto(const proto::PartTransport& p) 
   transport.only_with_grad = p.only_with_grad();
   transport.spared = p.spared();
   if (p.spared() && *way != PartTransport::Way::kCollective) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "spared with way `", p.way(), "`: products leave SMs to `collective`."));
+    return absl::InvalidArgumentError(
+        absl::StrCat("spared with way `", p.way(), "`: products leave SMs to `collective`."));
   }
   if (!p.has_sum_rate()) return transport;
   transport.sum_rate = p.sum_rate();

@@ -31,7 +31,8 @@ struct PartTransport {
   bool whole() const { return way == Way::kWhole; }
   // Parts are messages between ranks, not collectives.
   bool sends() const { return way == Way::kRing || way == Way::kPeers; }
-  PLANCAST_KEY_FIELDS(PartTransport, way, pieces, copy_engines, staged, sum_rate, only_with_grad, spared)
+  PLANCAST_KEY_FIELDS(PartTransport, way, pieces, copy_engines, staged, sum_rate, only_with_grad,
+                      spared)
 };
 inline constexpr auto kTransportWayNames =
     NamesOf<PartTransport::Way>("whole", "collective", "ring", "peers");

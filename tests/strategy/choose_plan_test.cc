@@ -361,33 +361,6 @@ TEST(ChoosePlanTest, RefusesImpossibleJobs) {
   EXPECT_THAT(Choose("tp=8", context), StatusIs(code, HasSubstr("neither divides the other")));
 }
 
-TEST(ChoosePlanTest, ProfilesSayHowPipelinesShard) {
-  ASSERT_OK_AND_ASSIGN(const SoftwareProfile titan, FindSoftwareProfile("torchtitan"));
-  for (const auto& [text, keeps] : std::vector<std::pair<std::string, bool>>{
-           {"zero=3", false}, {"pp=4,zero=3", true}, {"pp=4,zero=3,reshard=on,sync=each", false}}) {
-    ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose(text, Context(), titan));
-    EXPECT_EQ(plan.chosen.at("reshard"), keeps ? "off" : "on") << text;
-    EXPECT_EQ(plan.chosen.at("sync"), keeps ? "last" : "each") << text;
-  }
-  ASSERT_OK_AND_ASSIGN(const SoftwareProfile mixture, FindSoftwareProfile("automodel-moe"));
-  ASSERT_OK_AND_ASSIGN(const ChosenPlan kept, Choose("zero=3", Context(), mixture));
-  EXPECT_EQ(kept.chosen.at("reshard") + kept.chosen.at("sync"), "offlast");
-  ASSERT_OK_AND_ASSIGN(const ChosenPlan plain, Choose("pp=4,zero=3"));
-  EXPECT_EQ(plain.chosen.at("reshard"), "on");
-  EXPECT_EQ(plain.chosen.at("sync"), "each");
-}
-
-TEST(ChoosePlanTest, FsdpKeepsWholeUnitsWhereOthersShardGradients) {
-  ASSERT_OK_AND_ASSIGN(const SoftwareProfile fsdp, FindSoftwareProfile("composer"));
-  ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("zero=2,reshard=on", Context(), fsdp));
-  ASSERT_OK_AND_ASSIGN(const ChosenPlan kept, Choose("zero=3,reshard=off", Context(), fsdp));
-  EXPECT_EQ(plan.chosen, kept.chosen);
-  EXPECT_THAT(plan.notes, UnorderedElementsAre(HasSubstr("zero=2 is zero=3,reshard=off in"),
-                                               "reshard=on has no effect with zero=2"));
-  ASSERT_OK_AND_ASSIGN(const ChosenPlan other, Choose("zero=2"));
-  EXPECT_EQ(other.chosen.at("zero"), "2");
-}
-
 TEST(ChoosePlanTest, PairsNeedExpertsAndMicroBatches) {
   ASSERT_OK_AND_ASSIGN(const ChosenPlan plan, Choose("overlap=grad+ep"));
   EXPECT_FALSE(plan.options.makes_pairs());
