@@ -33,10 +33,10 @@ absl::Status Check(const Interference& entry) {
     return absl::InvalidArgumentError(absl::StrCat("a collective reaches ", fraction,
                                                    " of a link; it has to be between 0 and 1."));
   }
-  if (!(entry.full_product_slowdown >= 1 && entry.full_product_slowdown <= 10)) {
-    return absl::InvalidArgumentError(absl::StrCat("full_product_slowdown is ",
-                                                   entry.full_product_slowdown,
-                                                   "; it has to be between 1 and 10."));
+  if (!(entry.product_sms_per_held >= 1 && entry.product_sms_per_held <= 16)) {
+    return absl::InvalidArgumentError(absl::StrCat("product_sms_per_held is ",
+                                                   entry.product_sms_per_held,
+                                                   "; it has to be between 1 and 16."));
   }
   return absl::OkStatus();
 }
@@ -47,10 +47,11 @@ CollectiveFootprint Footprint(const DeviceType& device, const Interference& entr
   CollectiveFootprint footprint;
   // Some SMs are always left to kernels.
   if (device.sms > 0) {
-    footprint.sm_fraction = std::min(static_cast<double>(sms) / device.sms, 0.9);
+    const double held = static_cast<double>(sms) / device.sms;
+    footprint.sm_fraction = std::min(held, 0.9);
+    footprint.product_sm_fraction = std::min(held * entry.product_sms_per_held, 0.9);
   }
   footprint.memory_bytes_per_s = rate * memory_per_byte;
-  if (footprint.sm_fraction > 0) footprint.full_product_slowdown = entry.full_product_slowdown;
   return footprint;
 }
 
@@ -85,9 +86,7 @@ absl::StatusOr<InterferenceTable> InterferenceTable::Parse(absl::string_view tex
     entry.memory_per_byte_network = in.memory_per_byte_network();
     entry.link_fraction_inside = in.link_fraction_inside();
     entry.link_fraction_network = in.link_fraction_network();
-    if (in.has_full_product_slowdown()) {
-      entry.full_product_slowdown = in.full_product_slowdown();
-    }
+    if (in.has_product_sms_per_held()) entry.product_sms_per_held = in.product_sms_per_held();
     entry.source = in.source();
     const std::string name = entry.gpus.empty() ? "all others" : entry.gpus[0];
     RETURN_IF_ERROR(Check(entry)) << what << ": " << name;
@@ -162,11 +161,11 @@ double MemoryBoundness(const DeviceType& device, const KernelCost& kernel) {
 
 double KernelSlowdown(const DeviceType& device, const KernelSpec& kernel, const KernelCost& cost,
                       const CollectiveFootprint& collective) {
-  double crowding = std::max(cost.sm_fraction / (1 - collective.sm_fraction), 1.0);
   // Of several products in one kernel, or on several streams, blocks of others fill the gaps.
-  if (crowding > 1 && kernel.family == KernelFamily::kGemm && kernel.batch == 1) {
-    crowding = std::max(crowding, collective.full_product_slowdown);
-  }
+  const bool clusters = kernel.family == KernelFamily::kGemm && kernel.batch == 1;
+  const double held = clusters ? std::max(collective.product_sm_fraction, collective.sm_fraction)
+                               : collective.sm_fraction;
+  const double crowding = std::max(cost.sm_fraction / (1 - held), 1.0);
   const double computing = 1 - MemoryBoundness(device, cost);
   return std::max(1 + computing * (crowding - 1), MemoryDemand(device, cost, collective));
 }

@@ -16,11 +16,9 @@ namespace plancast {
 
 // What a collective takes of each of its devices while it runs.
 struct CollectiveFootprint {
-  double sm_fraction = 0;         // SMs that its kernels hold, of all
-  double memory_bytes_per_s = 0;  // its traffic on device memory
-  // Time that it makes a product take which asks for more SMs than it leaves, over its time
-  // alone, at least; 1: no more than the SMs that are left say.
-  double full_product_slowdown = 1;
+  double sm_fraction = 0;          // SMs that its kernels hold, of all
+  double memory_bytes_per_s = 0;   // its traffic on device memory
+  double product_sm_fraction = 0;  // SMs that single products cannot use then
 };
 
 // How kernels and collectives of a family of GPUs slow each other while both
@@ -30,7 +28,7 @@ struct Interference {
   int sms_inside = 0, sms_per_interface = 0, most_sms_network = 0;
   double memory_per_byte_inside = 0, memory_per_byte_network = 0;
   double link_fraction_inside = 1, link_fraction_network = 1;
-  double full_product_slowdown = 1;
+  double product_sms_per_held = 1;
   std::string source;
 };
 
@@ -66,9 +64,8 @@ CollectiveFootprint FootprintAcross(const Machine& machine, int64_t members, int
 double MemoryBoundness(const DeviceType& device, const KernelCost& kernel);
 
 // Time of a kernel alongside a collective over its time alone, at least 1. Of what
-// is bound by computing, the share on SMs that the collective holds waits for
-// the others, or, of a single product, as long as the GPU's libraries make it; what is
-// bound by memory waits where both together ask for more than memory sustains.
+// is bound by computing, the share on SMs that it cannot use then waits for the others;
+// what is bound by memory waits where both together ask for more than memory sustains.
 double KernelSlowdown(const DeviceType& device, const KernelSpec& kernel, const KernelCost& cost,
                       const CollectiveFootprint& collective);
 

@@ -165,7 +165,8 @@ absl::StatusOr<std::vector<SoftwareProfile::ExtraTensor>> TensorsFromProto(
                     t.shared(),
                     t.early(),
                     t.gathered(),
-                    {t.over().begin(), t.over().end()}});
+                    {t.over().begin(), t.over().end()},
+                    t.cut()});
   }
   return read;
 }

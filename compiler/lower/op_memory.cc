@@ -66,6 +66,10 @@ int64_t BytesOf(const LowerContext& context, int op, const ExtraTensor& extra) {
       LocalExtents(*context.graph, *context.mesh, node, context.bound->splits[op], rule);
   const int moved = extra.transposes.empty() ? -1 : FactorOver(context, node, extra.transposes);
   if (moved >= 0 && extents[moved] == 1) return 0;
+  if (!extra.cut.empty()) {
+    const int cut = FactorOver(context, node, extra.cut);
+    if (cut < 0 || extents[cut] >= context.graph->dims[node.factor_dims[cut]].size) return 0;
+  }
   double elements = 1;
   for (int f : rule.tensors()[*like].factors) elements *= static_cast<double>(extents[f]);
   for (const std::string& dim : extra.over) {

@@ -152,15 +152,15 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
                          : FootprintAcross(hosts, shape.per_node, shape.nics,
                                            AtAnInterface(shape, graph.comms[uses.uses[u].comm],
                                                          collective, alone));
-    if (graph.comms[uses.uses[u].comm].spared) one.full_product_slowdown = 1;
+    if (graph.comms[uses.uses[u].comm].spared) one.product_sm_fraction = one.sm_fraction;
     sum.sm_fraction += weight * one.sm_fraction;
     sum.memory_bytes_per_s += weight * one.memory_bytes_per_s;
-    sum.full_product_slowdown += weight * (one.full_product_slowdown - 1);
+    sum.product_sm_fraction += weight * one.product_sm_fraction;
     seconds += weight;
   }
   if (seconds == 0) return CollectiveFootprint{};
   return CollectiveFootprint{sum.sm_fraction / seconds, sum.memory_bytes_per_s / seconds,
-                             1 + (sum.full_product_slowdown - 1) / seconds};
+                             sum.product_sm_fraction / seconds};
 }
 
 void PriceInterference(const ExecutionGraph& graph, const DeviceType& device,

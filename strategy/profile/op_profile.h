@@ -35,8 +35,9 @@ struct ExtraTensor {
   std::string transposes;
   bool shared = false, early = false, gathered = false;
   std::vector<std::string> over;
+  std::string cut = {};
   PLANCAST_KEY_FIELDS(ExtraTensor, name, like, element_bytes, transposes, shared, early, gathered,
-                      over)
+                      over, cut)
 };
 struct OpMemory {
   std::vector<ExtraTensor> saved, forward, backward, persistent;

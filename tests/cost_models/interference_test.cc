@@ -54,22 +54,27 @@ TEST(Interference, LiesBetweenBoundByMemoryAndByComputing) {
   EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, Bound(1), collective), 1);
 }
 
-TEST(Interference, AFullProductTakesASecondTurnWhereLibrariesFixTheShareOfABlock) {
+TEST(Interference, ASingleProductLosesMoreSmsThanTheCollectiveHolds) {
   KernelSpec product;
   product.family = KernelFamily::kGemm;
-  const CollectiveFootprint collective{0.2, 0, 1.7};
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Bound(0), collective), 1.7);
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Bound(0.4), collective), 1.42);
-  // One that finds its SMs free, other kernels, and products whose gaps others fill.
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Kernel(1, 0, 0.8), collective), 1);
+  const CollectiveFootprint collective{0.2, 0, 0.4};
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Bound(0), collective), 1 / 0.6);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Bound(0.4), collective), 1.4);
+  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Kernel(1, 0, 0.6), collective), 1);
+  // Other kernels, and products whose gaps others fill, lose what is held.
   EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), {}, Bound(0), collective), 1.25);
   product.batch = 8;
   EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Bound(0), collective), 1.25);
-  // SMs that are left may say more.
-  product.batch = 1;
-  EXPECT_DOUBLE_EQ(KernelSlowdown(A100(), product, Bound(0), {0.5, 0, 1.7}), 2);
-  EXPECT_DOUBLE_EQ(FootprintInside(*MachineFromPreset("dgx-h100:4")).full_product_slowdown, 1.7);
-  EXPECT_DOUBLE_EQ(FootprintInside(*MachineFromPreset("dgx-a100-80g:4")).full_product_slowdown, 1);
+}
+
+TEST(Interference, AProductOnAnH100TakesAsLongBesideAGatherAsItWasMeasured) {
+  const CollectiveFootprint inside = FootprintInside(*MachineFromPreset("dgx-h100:4"));
+  KernelSpec product;
+  product.family = KernelFamily::kGemm;
+  const DeviceType device = *CatalogueDevice("H100-SXM-80GB");
+  EXPECT_NEAR(KernelSlowdown(device, product, Kernel(1, 0), inside), 1.7, 0.01);
+  const CollectiveFootprint a100 = FootprintInside(*MachineFromPreset("dgx-a100-80g:4"));
+  EXPECT_EQ(a100.product_sm_fraction, a100.sm_fraction);
 }
 
 TEST(Interference, NoCollectiveSlowsNothing) {
@@ -126,8 +131,8 @@ TEST(Interference, RefusesFiguresOutOfRange) {
   EXPECT_THAT(message("interference { sms_inside: -1 }"), HasSubstr("takes -1 SMs"));
   EXPECT_THAT(message("interference { link_fraction_network: 2 }"), HasSubstr("reaches 2"));
   EXPECT_THAT(message("interference { memory_per_byte_inside: nan }"), HasSubstr("moves nan"));
-  EXPECT_THAT(message("interference { full_product_slowdown: 0.5 }"),
-              HasSubstr("full_product_slowdown is 0.5"));
+  EXPECT_THAT(message("interference { product_sms_per_held: 0.5 }"),
+              HasSubstr("product_sms_per_held is 0.5"));
   EXPECT_THAT(message("interference { gpu: 'A' }"), HasSubstr("no entry serves"));
   EXPECT_THAT(message("interference {} interference {}"), HasSubstr("two entries"));
   EXPECT_THAT(message("interference { gpu: 'A' gpu: 'A' }"), HasSubstr("`A` is named twice"));

@@ -217,6 +217,19 @@ TEST(OpMemoryTest, WhatIsKeptOfAGatherIsThereWithTensorParallelismAlone) {
   EXPECT_EQ(net(4, true) - net(4, false), 2 * kTokens * kVocab);
 }
 
+TEST(OpMemoryTest, WhatACutDimNeedsIsThereWhereItIsCut) {
+  for (const int64_t tp : {1, 2}) {
+    PlanUnderTest plain = Llama(), changed = Llama();
+    for (PlanUnderTest* plan : {&plain, &changed}) plan->Tp(tp);
+    ExtraTensor part{"exp", "x"};
+    part.cut = "vocab";
+    changed.profile().tensors.op_memory["cross_entropy"].saved.push_back(part);
+    const int64_t more = ChangeOf(*changed.Compile(), "head.F").net -
+                         ChangeOf(*plain.Compile(), "head.F").net;
+    EXPECT_EQ(more, tp == 1 ? 0 : 2 * kTokens * kVocab / tp);
+  }
+}
+
 TEST(OpMemoryTest, TablesAreLookedUpForEachSample) {
   const auto kept = [](int64_t samples) {
     PlanUnderTest plain = Llama(), changed = Llama();
