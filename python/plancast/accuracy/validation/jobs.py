@@ -24,6 +24,7 @@ from plancast.accuracy.validation.software import (
     recipe_layout,
     recompute_of,
     unstated_16bit,
+    vpp_of,
 )
 from plancast.errors import InputError
 from plancast.frameworks.megatron_stages import layout_of_string
@@ -151,6 +152,18 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
     return model
 
 
+def _chunk_stages(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None:
+    """Sets `vpp` where a row does not print it and its software's recipes have one."""
+    usual = vpp_of(row.software, row.model)
+    pp = int(keys.get("pp", "1"))
+    unknown = row.assumption("vpp") in ("not_printed", "unknown")
+    if not unknown or "vpp" in keys or usual is None or pp == 1:
+        return
+    if (row.layers or 0) % (pp * usual) == 0:
+        keys["vpp"], keys["schedule"] = str(usual), "interleaved"
+        chosen["vpp"] = f"{usual} (not printed: as in the software's recipes)"
+
+
 def _deal_layers(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None:
     """Sets `layout` where the row, its recipe or its software says how layers are dealt."""
     pp, vpp = (int(keys.get(key, "1")) for key in ("pp", "vpp"))
@@ -174,6 +187,7 @@ def _deal_layers(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None
 def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> list[Candidate]:
     """Every filling of an unknown micro-batch and recomputation, least recomputation first."""
     keys = row.strategy_keys()
+    _chunk_stages(row, keys, chosen)
     _deal_layers(row, keys, chosen)
     layers = row.assumption("activation_offload_layers")
     if layers is None and shipped and "recompute" not in keys and keys.get("zero") == "3":

@@ -179,6 +179,16 @@ def one_micro_batch_a_stage(software: str) -> bool:
     return _of(software, "micro_batches") == "one_a_stage"
 
 
+def vpp_of(software: str, model: str) -> int | None:
+    """Chunks of a stage in this software's recipes for a model; None: not known.
+
+    >>> vpp_of("NeMo 24.05-era container", "gpt3-175b")
+    6
+    """
+    said: dict[str, int] = (_entry(software) or {}).get("vpp", {})
+    return next((chunks for pattern, chunks in said.items() if re.fullmatch(pattern, model)), None)
+
+
 def overlaps_tp(software: str, dtype: str) -> bool:
     """Whether this software's recipes overlap tensor parallelism in this type.
 
