@@ -161,9 +161,7 @@ double MemoryBoundness(const DeviceType& device, const KernelCost& kernel) {
 
 double KernelSlowdown(const DeviceType& device, const KernelSpec& kernel, const KernelCost& cost,
                       const CollectiveFootprint& collective) {
-  // Of several products in one kernel, or on several streams, blocks of others fill the gaps.
-  const bool clusters = kernel.family == KernelFamily::kGemm && kernel.batch == 1;
-  const double held = clusters ? std::max(collective.product_sm_fraction, collective.sm_fraction)
+  const double held = kernel.family == KernelFamily::kGemm ? std::max(collective.product_sm_fraction, collective.sm_fraction)
                                : collective.sm_fraction;
   const double crowding = std::max(cost.sm_fraction / (1 - held), 1.0);
   const double computing = 1 - MemoryBoundness(device, cost);

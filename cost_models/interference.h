@@ -18,7 +18,7 @@ namespace plancast {
 struct CollectiveFootprint {
   double sm_fraction = 0;          // SMs that its kernels hold, of all
   double memory_bytes_per_s = 0;   // its traffic on device memory
-  double product_sm_fraction = 0;  // SMs that single products cannot use then
+  double product_sm_fraction = 0;  // SMs that products cannot use then
 };
 
 // How kernels and collectives of a family of GPUs slow each other while both
