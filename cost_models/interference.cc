@@ -161,8 +161,9 @@ double MemoryBoundness(const DeviceType& device, const KernelCost& kernel) {
 
 double KernelSlowdown(const DeviceType& device, const KernelSpec& kernel, const KernelCost& cost,
                       const CollectiveFootprint& collective) {
-  const double held = kernel.family == KernelFamily::kGemm ? std::max(collective.product_sm_fraction, collective.sm_fraction)
-                               : collective.sm_fraction;
+  const double held = kernel.family == KernelFamily::kGemm
+                          ? std::max(collective.product_sm_fraction, collective.sm_fraction)
+                          : collective.sm_fraction;
   const double crowding = std::max(cost.sm_fraction / (1 - held), 1.0);
   const double computing = 1 - MemoryBoundness(device, cost);
   return std::max(1 + computing * (crowding - 1), MemoryDemand(device, cost, collective));

@@ -224,8 +224,8 @@ TEST(OpMemoryTest, WhatACutDimNeedsIsThereWhereItIsCut) {
     ExtraTensor part{"exp", "x"};
     part.cut = "vocab";
     changed.profile().tensors.op_memory["cross_entropy"].saved.push_back(part);
-    const int64_t more = ChangeOf(*changed.Compile(), "head.F").net -
-                         ChangeOf(*plain.Compile(), "head.F").net;
+    const int64_t more =
+        ChangeOf(*changed.Compile(), "head.F").net - ChangeOf(*plain.Compile(), "head.F").net;
     EXPECT_EQ(more, tp == 1 ? 0 : 2 * kTokens * kVocab / tp);
   }
 }
