@@ -131,26 +131,29 @@ const Interference& InterferenceTable::Of(const DeviceType& device) const {
   return entries_[others_];
 }
 
-CollectiveFootprint FootprintInside(const Machine& machine, const InterferenceTable& table) {
+CollectiveFootprint FootprintInside(const Machine& machine, int sms,
+                                    const InterferenceTable& table) {
   const Interference& entry = table.Of(machine.device());
   double rate = 0;
   if (machine.intra_class() >= 0) {
     rate = machine.link_classes()[machine.intra_class()].bytes_per_s * entry.link_fraction_inside;
   }
-  return Footprint(machine.device(), entry, entry.sms_inside, rate, entry.memory_per_byte_inside);
+  return Footprint(machine.device(), entry, sms > 0 ? sms : entry.sms_inside, rate,
+                   entry.memory_per_byte_inside);
 }
 
 CollectiveFootprint FootprintAcross(const Machine& machine, int64_t members, int64_t interfaces,
-                                    double most, const InterferenceTable& table) {
+                                    double most, int sms, const InterferenceTable& table) {
   const Interference& entry = table.Of(machine.device());
   double rate = 0;
   if (const int nic = machine.FindLinkClass(LinkKind::kNic); nic >= 0) {
     const double full = machine.link_classes()[nic].bytes_per_s * entry.link_fraction_network;
     rate = std::min(full, most) * static_cast<double>(interfaces) / static_cast<double>(members);
   }
-  const int64_t sms =
-      std::min<int64_t>(entry.sms_per_interface * interfaces, entry.most_sms_network);
-  return Footprint(machine.device(), entry, sms, rate, entry.memory_per_byte_network);
+  const int64_t held =
+      sms > 0 ? sms
+              : std::min<int64_t>(entry.sms_per_interface * interfaces, entry.most_sms_network);
+  return Footprint(machine.device(), entry, held, rate, entry.memory_per_byte_network);
 }
 
 double MemoryBoundness(const DeviceType& device, const KernelCost& kernel) {

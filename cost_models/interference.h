@@ -48,8 +48,9 @@ class InterferenceTable {
   int others_ = -1;
 };
 
-// Of a collective at full rate inside one host or NVLink domain.
-CollectiveFootprint FootprintInside(const Machine& machine,
+// Of a collective at full rate inside one host or NVLink domain. `sms`: that its kernels hold;
+// 0: as many as NCCL's.
+CollectiveFootprint FootprintInside(const Machine& machine, int sms = 0,
                                     const InterferenceTable& table = InterferenceTable::Shipped());
 
 // Of a collective over the network, with `members` devices in each host or domain next to
@@ -57,6 +58,7 @@ CollectiveFootprint FootprintInside(const Machine& machine,
 // or `most` bytes/s where others of its links let less through.
 CollectiveFootprint FootprintAcross(const Machine& machine, int64_t members, int64_t interfaces,
                                     double most = std::numeric_limits<double>::infinity(),
+                                    int sms = 0,
                                     const InterferenceTable& table = InterferenceTable::Shipped());
 
 // The share of the bandwidth that device memory sustains which the kernel uses

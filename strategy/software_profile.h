@@ -150,10 +150,11 @@ struct SoftwareProfile {
     bool weigh_activations = false;    // tokens' weights go to their experts
     bool sort_tokens = false;          // with ep: kernels order tokens by expert
     bool dispatch_sends_once = false;  // one copy of a token to each node and device
+    int dispatch_sms = 0;              // of kernels that send so; 0: a collective's
     bool deals_tokens = false;         // a token's experts follow one another
     bool shared_beside = false;        // with ep: shared experts run while tokens are sent
-    PLANCAST_KEY_FIELDS(Experts, weigh_activations, sort_tokens, dispatch_sends_once, deals_tokens,
-                        shared_beside)
+    PLANCAST_KEY_FIELDS(Experts, weigh_activations, sort_tokens, dispatch_sends_once, dispatch_sms,
+                        deals_tokens, shared_beside)
   };
 
   // What runs again in backward passes.

@@ -435,6 +435,13 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.experts.weigh_activations = p.experts_weigh_activations();
   profile.experts.sort_tokens = p.experts_sort_tokens();
   profile.experts.dispatch_sends_once = p.dispatch_sends_once();
+  if (p.dispatch_sms() < 0 || p.dispatch_sms() > 1024 ||
+      (p.dispatch_sms() > 0 && !p.dispatch_sends_once())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dispatch_sms is ", p.dispatch_sms(),
+                     "; it must be 0 to 1024, and 0 without dispatch_sends_once."));
+  }
+  profile.experts.dispatch_sms = p.dispatch_sms();
   profile.experts.deals_tokens = p.deals_tokens();
   profile.experts.shared_beside = p.experts_shared_beside();
   ASSIGN_OR_RETURN(profile.data_parallel.shard_cut, ShardCutNamed(p.shard_cut()));

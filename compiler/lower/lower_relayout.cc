@@ -120,6 +120,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
       comm.copies =
           CopiesIn(*context.graph, context.body(), context.body().tensors[from.ref.tensor],
                    context.profile->experts.deals_tokens);
+      comm.sms = context.profile->experts.dispatch_sms;
     }
     if (axes.size() < r.axes.size()) {
       CommSpec left = comm;

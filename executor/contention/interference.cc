@@ -147,12 +147,12 @@ absl::StatusOr<CollectiveFootprint> MeanFootprint(const ExecutionGraph& graph, c
     if (collective.uses_no_sms) continue;
     const int64_t alone = AloneTime(machine, collective);
     const double weight = static_cast<double>(counts[u]) * static_cast<double>(alone);
+    const CommSpec& comm = graph.comms[uses.uses[u].comm];
     CollectiveFootprint one =
-        shape.nodes == 1 ? FootprintInside(hosts)
+        shape.nodes == 1 ? FootprintInside(hosts, comm.sms)
                          : FootprintAcross(hosts, shape.per_node, shape.nics,
-                                           AtAnInterface(shape, graph.comms[uses.uses[u].comm],
-                                                         collective, alone));
-    if (graph.comms[uses.uses[u].comm].spared) one.product_sm_fraction = one.sm_fraction;
+                                           AtAnInterface(shape, comm, collective, alone), comm.sms);
+    if (comm.spared) one.product_sm_fraction = one.sm_fraction;
     sum.sm_fraction += weight * one.sm_fraction;
     sum.memory_bytes_per_s += weight * one.memory_bytes_per_s;
     sum.product_sm_fraction += weight * one.product_sm_fraction;

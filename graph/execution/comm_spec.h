@@ -27,18 +27,19 @@ struct CommSpec {
   int stage_mesh = -1;    // into ExecutionGraph::stage_meshes, whose axes these are; -1: the plan's
   int reshard = -1;       // of a kReshard: into ExecutionGraph::reshards
   FusedWork fused = {};
+  int sms = 0;          // that its kernels hold; 0: as many as NCCL's
   bool spared = false;  // products beside it are launched on the SMs that it leaves
 
   friend bool operator==(const CommSpec& a, const CommSpec& b) {
     return a.kind == b.kind && a.bytes == b.bytes && a.axes == b.axes &&
            a.peer_offset == b.peer_offset && a.policy == b.policy && a.copies == b.copies &&
            a.stage_mesh == b.stage_mesh && a.reshard == b.reshard && a.fused == b.fused &&
-           a.spared == b.spared;
+           a.sms == b.sms && a.spared == b.spared;
   }
   template <typename H>
   friend H AbslHashValue(H h, const CommSpec& s) {
     return H::combine(std::move(h), s.kind, s.bytes, s.axes, s.peer_offset, s.policy, s.copies,
-                      s.stage_mesh, s.reshard, s.fused, s.spared);
+                      s.stage_mesh, s.reshard, s.fused, s.sms, s.spared);
   }
 };
 

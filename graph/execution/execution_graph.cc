@@ -37,6 +37,7 @@ std::string CommText(const CommSpec& comm, const DeviceMesh& mesh) {
                     comm.fused.of_sum ? " B of sums" : " B", " with ", comm.fused.traffic,
                     " B of memory");
   }
+  if (comm.sms > 0) absl::StrAppend(&text, " on ", comm.sms, " SMs");
   if (comm.spared) absl::StrAppend(&text, " spared");
   return text;
 }

@@ -95,6 +95,7 @@ TEST(ExpertParallelTest, SoftwareThatSendsATokenOnceSaysHowManyCopiesItWouldBe) 
     plan.Dp(4).Ep(4);
     plan.profile().experts.dispatch_sends_once = once;
     plan.profile().experts.deals_tokens = true;
+    plan.profile().experts.dispatch_sms = 20;
     const ExecutionGraph graph = *plan.Compile();
     int exchanges = 0;
     for (const CommSpec& comm : graph.comms) {
@@ -102,6 +103,7 @@ TEST(ExpertParallelTest, SoftwareThatSendsATokenOnceSaysHowManyCopiesItWouldBe) 
       EXPECT_EQ(comm.copies.each, once ? kSizes.topk : 1);
       EXPECT_EQ(comm.copies.groups, 1);
       EXPECT_EQ(comm.copies.dealt, once ? kSizes.experts : 0);
+      EXPECT_EQ(comm.sms, once ? 20 : 0);
       ++exchanges;
     }
     EXPECT_GT(exchanges, 0);

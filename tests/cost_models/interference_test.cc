@@ -98,6 +98,16 @@ TEST(Interference, FootprintsFollowTheLinks) {
             FootprintAcross(dgx, 4, 1).memory_bytes_per_s);
 }
 
+TEST(Interference, KernelsMaySayHowManySmsTheyHold) {
+  const Machine dgx = *MachineFromPreset("dgx-a100-80g:4");
+  const CollectiveFootprint inside = FootprintInside(dgx, 20),
+                            across = FootprintAcross(dgx, 8, 8, 1e9, 20);
+  EXPECT_DOUBLE_EQ(inside.sm_fraction, 20.0 / 108);
+  EXPECT_DOUBLE_EQ(across.sm_fraction, 20.0 / 108);
+  EXPECT_EQ(inside.memory_bytes_per_s, FootprintInside(dgx).memory_bytes_per_s);
+  EXPECT_EQ(across.memory_bytes_per_s, FootprintAcross(dgx, 8, 8, 1e9).memory_bytes_per_s);
+}
+
 TEST(Interference, EveryShippedGpuHasFiguresWithASource) {
   for (const std::string& name : MachinePresetNames()) {
     const Machine machine = *MachineFromPreset(name + ":2");

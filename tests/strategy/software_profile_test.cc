@@ -354,6 +354,11 @@ TEST(SoftwareProfileTest, AutoModelsMixturesGatherOnceAMicroBatchAndItsBenchmark
   // Of megatron-core's, nothing of its weight gradients and its waits.
   EXPECT_EQ(mixture.calls.waits, (std::set<std::string>{"moe_gate", "moe_gate_normalized"}));
   EXPECT_TRUE(mixture.experts.dispatch_sends_once);
+  EXPECT_EQ(mixture.experts.dispatch_sms, 20);
+  EXPECT_THAT(
+      ParseSoftwareProfile("name: 'a' like: 'megatron-core' dispatch_sms: 20", "a").status(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("dispatch_sms is 20; it must be 0 to 1024, and 0 without")));
 }
 
 TEST(SoftwareProfileTest, StepsOfRingsAreThoseOfTheSource) {
