@@ -228,9 +228,8 @@ struct SoftwareProfile {
   // `interleaved_p2p_overlaps`) and `precision` carried out, `compute` types replaced.
   SoftwareProfile For(DType dtype, Schedule schedule) const;
 
-  // Name and structural fields: profiles with equal keys compile plans
-  // alike (memo key). Of what `For` has settled, and nobody changes, it is kept, so no later
-  // field may be changed then.
+  // Name and structural fields: profiles with equal keys compile plans alike (memo key). Of what
+  // `For` has settled, and nobody changes, it is kept, so no later field may be changed then.
   std::string StructureKey() const;
   std::string settled_key;  // empty: not known
 
