@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from plancast.accuracy.validation.rows import Row
-from plancast.accuracy.validation.software import kept_in, moments_in, optimizer_in
+from plancast.accuracy.validation.software import (
+    kept_in,
+    moments_in,
+    optimizer_in,
+    reduces_in,
+)
 from plancast.precision import Types
 
 # Parts of words of frameworks: torchao's float8_rowwise, Transformer Engine's blockwise and
@@ -36,6 +41,9 @@ def types_of(row: Row) -> Types:
     moments = moments_in(row.software, row.model)
     if moments is not None:
         types["state_dtype"] = moments
+    reduces = reduces_in(row.software)
+    if reduces is not None:
+        types["reduce_dtype"] = reduces
     optimizer = optimizer_in(row.software, row.model)
     if optimizer is not None:
         types["optimizer_type"] = optimizer

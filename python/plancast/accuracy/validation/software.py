@@ -127,6 +127,15 @@ def kept_in(software: str, dtype: str) -> str | None:
     return keeps.get(dtype)
 
 
+def reduces_in(software: str) -> str | None:
+    """The type in which this software sums gradients; None: the profile's.
+
+    >>> reduces_in("PyTorch FSDP eager (IBM fms-fsdp Feb 2024)")
+    'bf16'
+    """
+    return _of(software, "reduces")
+
+
 def predictions_of(software: str, seq: int) -> int | None:
     """Positions of a sequence that BERT's head reads in this software; None: all.
 
