@@ -182,6 +182,26 @@ def test_a_row_runs_as_the_recipes_do(tmp_path, strategy, dtype, chosen):
         assert job.chosen.get(key) == said
 
 
+TITAN = (
+    '"row",here,small,20,256,4,1000,256,dgx-h100:1x{},"{}",24,bf16,'
+    '"torchtitan (Dec 2024) compile",0.05'
+)
+
+
+@pytest.mark.parametrize(("stages", "one_a_stage"), [(2, True), (4, True), (5, False)])
+def test_batches_are_cut_in_as_many_as_there_are_stages_where_they_divide(
+    tmp_path, stages, one_a_stage
+):
+    from plancast.accuracy.validation.jobs import prepare
+    from plancast.accuracy.validation.rows import read_rows
+
+    path = tmp_path / "rows.csv"
+    said = f"dp=1,pp={stages},recompute=none"
+    path.write_text("\n".join([COLUMNS, TITAN.format(stages, said)]) + "\n")
+    (row,), _ = read_rows([path])
+    assert ("as many micro-batches as stages" in prepare(row).chosen.get("mb", "")) == one_a_stage
+
+
 @pytest.mark.parametrize(("fused", "profile"), [(True, "-fused"), (False, "-flex")])
 def test_products_of_experts_may_be_one_kernel(fused, profile):
     name = "Megatron-Bridge 26.06 NeMo Container"

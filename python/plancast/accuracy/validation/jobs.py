@@ -251,7 +251,7 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
 def _one_a_stage(row: Row, keys: dict[str, str]) -> int | None:
     """Samples of a micro-batch where software cuts batches in as many as it has pipeline ranks."""
     dp, pp = (int(keys.get(key, "1")) for key in ("dp", "pp"))
-    if pp == 1 or not one_micro_batch_a_stage(row.software):
+    if pp == 1 or row.global_batch % (dp * pp) or not one_micro_batch_a_stage(row.software):
         return None
     return row.global_batch // (dp * pp)
 
