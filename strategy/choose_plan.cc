@@ -9,6 +9,7 @@
 #include "base/divisors.h"
 #include "base/int128.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "strategy/byte_size.h"
 #include "strategy/context/choose_context_parallel.h"
 #include "strategy/plan_names.h"
@@ -26,11 +27,6 @@ namespace {
 
 // Of micro-batches through chunks of stages: programs take some 1.2 kB for each.
 constexpr int64_t kMostPasses = int64_t{1} << 18;
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 std::string TypeText(DType type) { return std::string(DTypeName(type)); }
 

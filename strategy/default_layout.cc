@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "strategy/choose_plan.h"
 #include "strategy/plan_names.h"
 
@@ -11,11 +12,6 @@ namespace plancast {
 namespace {
 
 constexpr int64_t kMaxVirtualStages = 100'000;
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 // A layout that the plan says.
 absl::Status CheckLayout(const std::vector<int64_t>& layout, const PlanOptions& o, int64_t layers) {

@@ -4,18 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "strategy/context_parallel.h"
 
 namespace plancast {
-namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
-}  // namespace
-
 absl::Status ChooseContextParallel(const ShortForm& form, const AttentionSizes& model,
                                    const SoftwareProfile& profile, PlanOptions* options,
                                    std::vector<std::string>* notes) {

@@ -12,16 +12,12 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
+#include "base/wrong.h"
 
 namespace plancast {
 namespace {
 
 constexpr int64_t kMostDevices = int64_t{1} << 24;
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 bool ReadNumber(absl::string_view text, int64_t* number) {
   return absl::SimpleAtoi(absl::StripAsciiWhitespace(text), number) && *number >= 0 &&

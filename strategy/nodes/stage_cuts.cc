@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "graph/split/op_split.h"
 #include "strategy/node_path.h"
 #include "strategy/nodes/op_path.h"
@@ -14,11 +15,6 @@
 
 namespace plancast {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 std::string Place(int stage) { return absl::StrCat("`stages[", stage, "]`"); }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/int128.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "strategy/schedule/stage_placement.h"
 
 namespace plancast {
@@ -18,11 +19,6 @@ using Steps = std::vector<ScheduleStep>;
 constexpr int64_t kMostPasses = int64_t{1} << 20;
 constexpr int kPhases = 3;  // F, B, W
 constexpr int kQueues = 4;  // between stages: forward and back, to one further on or before
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 std::string At(int64_t stage, size_t position, const ScheduleStep& step) {
   return absl::StrCat("stage ", stage, ", position ", position, " (`", StepString(step), "`)");

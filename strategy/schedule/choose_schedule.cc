@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "strategy/schedule/check_schedule.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/schedule/schedule_table.h"
@@ -11,11 +12,6 @@
 
 namespace plancast {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 class Chooser {
  public:

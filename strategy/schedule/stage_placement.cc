@@ -9,15 +9,11 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "strategy/schedule/schedule_table.h"
 
 namespace plancast {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 absl::StatusOr<std::vector<int32_t>> ParseStages(absl::string_view text, int64_t stages) {
   std::vector<int32_t> listed;

@@ -7,15 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/divisors.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "strategy/plan_names.h"
 
 namespace plancast {
 namespace {
-
-template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 class Chooser {
  public:

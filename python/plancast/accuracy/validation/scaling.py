@@ -29,8 +29,8 @@ def dtype_of(row: Row) -> str:
 def types_of(row: Row) -> Types:
     """What is stored or sent in fewer bits, and the optimizer.
 
-    FSDP's gathers (torchao, enable_fsdp_float8_all_gather), and parameters, moments and optimizer
-    as in the software's recipes.
+    FSDP's gathers (torchao, enable_fsdp_float8_all_gather), and parameters, moments, sums of
+    gradients and optimizer as in the software's recipes.
     """
     if "all-gather" in (row.assumption("fp8") or ""):
         return {"gather_dtype": "fp8"}

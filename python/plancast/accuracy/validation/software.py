@@ -113,8 +113,7 @@ def recompute_of(software: str, model: str) -> str | None:
     >>> recompute_of("NeMo 24.07", "gpt3-20b")
     'selective'
     """
-    recipes: dict[str, str] = (_entry(software) or {}).get("recomputes", {})
-    return next((said for pattern, said in recipes.items() if re.match(pattern, model)), None)
+    return _by_model(software, "recomputes", model)
 
 
 def kept_in(software: str, dtype: str) -> str | None:
