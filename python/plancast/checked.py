@@ -78,30 +78,37 @@ def checked(what: _T) -> _T:
 
 def _function(function: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(function)
+    kinds = inspect.Parameter
+    by_place = [
+        name
+        for name, parameter in signature.parameters.items()
+        if parameter.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    ]
+    many = {
+        parameter.kind: name
+        for name, parameter in signature.parameters.items()
+        if parameter.kind in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
+    }
+    rest, others = many.get(kinds.VAR_POSITIONAL), many.get(kinds.VAR_KEYWORD)
+    places = len(by_place)
     hints: dict[str, Any] | None = None
 
+    # Whoever is called with too many arguments, or too few, or one twice is told so by Python.
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         nonlocal hints
         if hints is None:
             hints = _hints(function, signature)
-        try:
-            bound = signature.bind(*arguments, **named).arguments
-        except TypeError:
-            return function(*arguments, **named)  # Python says it best
-        for name, value in bound.items():
-            hint = hints.get(name)
-            if hint is None:
-                continue
-            kind = signature.parameters[name].kind
-            if kind is inspect.Parameter.VAR_KEYWORD:
-                for key, each in value.items():
-                    _check(key, each, hint)
-            elif kind is inspect.Parameter.VAR_POSITIONAL:
-                for each in value:
-                    _check(name, each, hint)
-            else:
-                _check(name, value, hint)
+        for name, value in zip(by_place, arguments, strict=False):
+            if name in hints:
+                _check(name, value, hints[name])
+        if rest in hints:
+            for value in arguments[places:]:
+                _check(rest, value, hints[rest])
+        for name, value in named.items():
+            said = name if name in signature.parameters else others
+            if said in hints:
+                _check(name, value, hints[said])
         return function(*arguments, **named)
 
     return call
@@ -152,12 +159,18 @@ def _imported_for_types(module: str) -> dict[str, str]:
 
 
 def _check(name: str, value: Any, hint: Any) -> None:
-    if is_a(value, hint):
+    if type(value) is hint or is_a(value, hint):
         return
     shown = repr(value)
     if len(shown) > _LONGEST:
         shown = f"{shown[:_LONGEST]}..."
     raise InputError(f"`{name}` is `{shown}`; give {_wanted(hint)}.")
+
+
+@functools.cache
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What an annotation is of, and its parts: `list` and `(int,)` of `list[int]`."""
+    return typing.get_origin(hint), typing.get_args(hint)
 
 
 def is_a(value: Any, hint: Any) -> bool:
@@ -166,9 +179,9 @@ def is_a(value: Any, hint: Any) -> bool:
     >>> is_a(8, float), is_a(True, int), is_a([1, 2], int | list[int]), is_a("a", list[str])
     (True, False, True, False)
     """
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    origin, inner = _parts(hint)
     if origin in (typing.Union, types.UnionType):
-        return any(is_a(value, each) for each in inner)
+        return type(value) in inner or any(is_a(value, each) for each in inner)
     if origin is typing.Literal:
         return value in inner
     if hint is None or hint is type(None):

@@ -116,6 +116,9 @@ def _check(value: Any, what: str, place: str, depth: int, seen: Counter[str]) ->
     seen["values"] += 1
     if seen["values"] > _MOST_VALUES:
         raise InputError(f"{what} holds {_too_many(_MOST_VALUES)}; no description does.")
+    kind = type(value)
+    if kind is bool or (kind is str and value.isascii()):
+        return
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str):

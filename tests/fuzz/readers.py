@@ -1,6 +1,6 @@
 """Readers of Python's that take text or a table: files of a few hundred bytes, many a second.
 
-A case changes one seed and reads it, in at most a second and 256 MiB (tests/fuzz/worker.py).
+A case changes one seed and reads it, in at most a second and 256 MiB (tests/fuzz/bounds.py).
 """
 
 from __future__ import annotations

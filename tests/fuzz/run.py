@@ -63,7 +63,7 @@ def run(target: str, seeds: range, folder: Path, *, until: float | None = None) 
     place.mkdir(parents=True, exist_ok=True)
     seed = seeds.start
     while seed < seeds.stop and (until is None or time.monotonic() < until):
-        most = _PER_PROCESS_OF_READERS if target in NAMES else _PER_PROCESS
+        most = _PER_PROCESS_OF_READERS if target in (*NAMES, *WRITERS) else _PER_PROCESS
         count = min(most, seeds.stop - seed)
         outcomes, wrong = _process(target, seed, count, place, until)
         result.outcomes.update(outcomes)

@@ -8,7 +8,7 @@ from tests.fuzz import run as harness
 
 WORKER = """
 import ctypes, os, signal, sys, time
-from tests.fuzz import worker
+from tests.fuzz import bounds, worker
 
 def attempt(target, seed, folder):
     if seed == 3:
@@ -22,7 +22,8 @@ def attempt(target, seed, folder):
         bytes(8 << 30)
     return seed % 2 == 0
 
-worker.CPU_SECONDS, worker.attempt = 0.2, attempt
+bounds.CPU_SECONDS = bounds.READER_SECONDS = 0.2
+worker.attempt = attempt
 sys.exit(worker.main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), worker.Path(sys.argv[4])))
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import random
@@ -10,12 +11,12 @@ import zipfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import plancast as pc
-import yaml
 from plancast.communication.nccl_tests import read_log
 
-from tests.fuzz import mutate
+from tests.fuzz import bounds, mutate
 
 CORPUS = Path(__file__).with_name("corpus")
 LAUNCH = Path(__file__).resolve().parents[1] / "fixtures" / "launchers"
@@ -78,17 +79,30 @@ tied_embeddings: true
 """
 
 
+@functools.cache
+def _corpus(name: str) -> Any:
+    return json.loads((CORPUS / name).read_text())
+
+
+def _changed(rng: random.Random, document: Any) -> str:
+    """JSON, which is YAML, of a changed document; too deep a nest where it cannot be written."""
+    try:
+        return json.dumps(mutate.document(rng, document))
+    except RecursionError:
+        return "[" * 5000
+
+
 def write_pt2(rng: random.Random, path: Path) -> None:
     """A `.pt2` archive with a changed graph, or changed bytes."""
-    graph = json.loads((CORPUS / "block.pt2.json").read_text())
-    weights = json.loads((CORPUS / "weights.pt2.json").read_text())
+    graph, weights = _corpus("block.pt2.json"), _corpus("weights.pt2.json")
+    written = [json.dumps(graph), json.dumps(weights)]
     if rng.random() < 0.8:
-        graph = mutate.document(rng, graph)
+        written[0] = _changed(rng, graph)
     elif rng.random() < 0.5:
-        weights = mutate.document(rng, weights)
+        written[1] = _changed(rng, weights)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("block/models/model.json", json.dumps(graph))
-        archive.writestr("block/data/weights/model_weights_config.json", json.dumps(weights))
+        archive.writestr("block/models/model.json", written[0])
+        archive.writestr("block/data/weights/model_weights_config.json", written[1])
         archive.writestr("block/data/weights/weight_0", b"\0" * 64)
     if rng.random() < 0.3:
         path.write_bytes(mutate.binary(rng, path.read_bytes()))
@@ -106,13 +120,13 @@ def write_onnx(rng: random.Random, path: Path) -> None:
 
 def write_config(rng: random.Random, path: Path) -> None:
     """A Hugging Face configuration with changed values or bytes."""
-    text = json.dumps(mutate.document(rng, CONFIG)).encode()
+    text = _changed(rng, CONFIG).encode()
     path.write_bytes(mutate.binary(rng, text) if rng.random() < 0.3 else text)
 
 
 def write_yaml(rng: random.Random, path: Path) -> None:
     """Sizes of a transformer in YAML with changed bytes, or a document that grows as it is read."""
-    if rng.random() < 0.1:
+    if rng.random() < 0.01:
         width, depth = rng.choice((2, 9)), rng.choice((5, 20, 60))
         lines = [f"a0: &a0 [{', '.join(['1'] * width)}]"]
         for level in range(1, depth):
@@ -146,18 +160,18 @@ def write_nccl_tests(rng: random.Random, path: Path) -> None:
     path.write_bytes(mutate.binary(rng, text) if rng.random() < 0.7 else text)
 
 
+@functools.cache
+def _launch_file(name: str) -> str:
+    return (LAUNCH / name).read_text()
+
+
 def _launch_writer(name: str) -> Callable[[random.Random, Path], None]:
     """A framework's argument file with changed values, lines or bytes."""
 
     def write(rng: random.Random, path: Path) -> None:
-        text = (LAUNCH / name).read_text()
+        text = _launch_file(name)
         if rng.random() < 0.6 and name.endswith((".json", ".yaml")):
-            document = json.loads(text) if name.endswith(".json") else yaml.safe_load(text)
-            try:
-                text = json.dumps(mutate.document(rng, document))  # JSON is YAML
-            except RecursionError:  # too deep a nest for the harness itself
-                text = "[" * 5000
-            path.write_text(text)
+            path.write_text(_changed(rng, mutate.parsed(text.encode())))
             return
         lines = text.splitlines()
         for _ in range(rng.choice((0, 1, 3))):
@@ -200,6 +214,7 @@ def attempt_simai(path: Path, *, run: bool) -> bool:
     workload = pc.SimAiWorkload.open(path)
     assert pc.SimAiWorkload.from_text(workload.to_text()) == workload
     if run and workload.gpus <= 64:
+        bounds.of_a_command()
         result = workload.run(pc.Machine.preset("dgx-h100:8"))
         assert 0 <= result.kernels_s <= result.stage_s <= result.time_s < math.inf
     return True
@@ -225,6 +240,7 @@ def attempt(path: Path, *, forecast: bool) -> bool:
             model = pc.Model.open(str(path))
             str(model)
             if forecast:
+                bounds.of_a_command()
                 pc.predict(model, machine, pc.Strategy.parse("dp=1,mb=1"))
         except pc.InputError as error:
             message = str(error)
