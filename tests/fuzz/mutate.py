@@ -121,7 +121,7 @@ def text(rng: random.Random, original: str) -> str:
         elif what == 4:
             del lines[at]
         elif what == 5:
-            lines[at:at] = lines[at : at + 3] * rng.choice((1, 3, 1000))
+            lines[at:at] = lines[at : at + 3] * rng.choice((1, 1, 1, 3, 3, 3, 30, 30, 1000))
         else:
             lines[at] += rng.choice(("[", "{", "{a: ", "(", "<a>", '{"a":', "- ")) * rng.choice(
                 (1, 40, 5000)

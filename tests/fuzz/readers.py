@@ -55,7 +55,7 @@ class Reader:
 
 def _changed(rng: random.Random, data: bytes, suffix: str) -> bytes:
     data = mutate.contents(rng, data, suffix)
-    if rng.random() < 0.03 and data:  # much of one thing
+    if rng.random() < 0.01 and data:  # much of one thing
         at = rng.randrange(len(data))
         part = data[at : at + rng.choice((1, 2, 8, 64))]
         data = data[:at] + part * min(200_000, (1 << 20) // len(part)) + data[at:]

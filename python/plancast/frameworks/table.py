@@ -14,7 +14,7 @@ import difflib
 import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ class Table:
     models: Mapping[str, list[str]] = field(default_factory=dict)
     shipped: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def by_key(self) -> dict[str, Row]:
         """The rows by each of their keys."""
         return {key: row for row in self.rows.values() for key in row.keys}
