@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import csv
-import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from plancast.errors import InputError
+
+# A cell has at most 128 KiB, by Python's csv; no line of a table has as many of those.
+_LONGEST_LINE = 4 << 20
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
+
+
+def lines(text: str, path: str | Path) -> Iterator[str]:
+    """The lines of a text with their ends, one after another: no copy of the text is made.
+
+    >>> list(lines("a,b\\r\\n1,2", "x.csv"))
+    ['a,b\\r\\n', '1,2']
+    """
+    for number, found in enumerate(_LINE.finditer(text), start=1):
+        if found.end() - found.start() > _LONGEST_LINE:
+            raise InputError(f"{path}:{number} is longer than {_LONGEST_LINE >> 20} MiB.")
+        yield found[0]
 
 
 def rows(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
@@ -16,7 +32,7 @@ def rows(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
     >>> list(rows("a,b\\n1,2\\n", "x.csv"))
     [(1, ['a', 'b']), (2, ['1', '2'])]
     """
-    reader = csv.reader(io.StringIO(text, newline=""))
+    reader = csv.reader(lines(text, path))
     try:
         for row in reader:
             yield reader.line_num, row

@@ -14,6 +14,8 @@ from pathlib import Path
 import plancast as pc
 import pytest
 from conftest import Cli
+from plancast.accuracy.validation.rows import _NEEDED
+from plancast.accuracy.validation.run import validate
 from plancast.communication.nccl import Topology
 from plancast.records import Records
 from plancast.report import markdown
@@ -228,3 +230,10 @@ def test_a_refusal_quotes_no_whole_file() -> None:
     assert str(error).startswith("`x.csv`:1: ")
     assert str(error).endswith("is no number. Write one.")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_a_table_of_one_line_is_refused_before_it_is_copied(tmp_path):
+    path = tmp_path / "truth.csv"
+    path.write_text(",".join(_NEEDED) + "\n" + "1," * (3 << 20))
+    with pytest.raises(pc.InputError, match=":2 is longer than 4 MiB"):
+        validate([path])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from plancast import files
+from plancast import csv_text, files
 from plancast.errors import InputError
 from plancast.textual import brief
 
@@ -21,7 +20,7 @@ class Table:
         """`most`: bytes of the file; a larger one is refused."""
         self._path = path
         text = files.read_text(path, most=most)
-        self._reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        self._reader = csv.reader(csv_text.lines(text, f"`{path}`"), strict=True)
         self.columns: list[str] = [name.strip() for name in next(self._lines(), [])]
         for name, count in Counter(self.columns).items():
             if count > 1:

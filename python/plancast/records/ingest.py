@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plancast import _core, files
+from plancast import _core, csv_text, files
 from plancast.errors import InputError
 from plancast.records import columns
 
@@ -94,7 +93,7 @@ def _rows_done(store: _core.RecordStore, name: str, contents: bytes) -> set[int]
 def _measured(
     text: str, path: Path, date: str, done: set[int], result: Ingested
 ) -> Iterator[_core.MeasuredRow]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+    reader = csv.DictReader(csv_text.lines(text, f"`{path}`"))
     try:
         yield from _rows(reader, path, date, done, result)
     except csv.Error as error:

@@ -88,21 +88,16 @@ class Skipped:
 
 def read_rows(paths: Sequence[str | Path]) -> tuple[list[Row], list[Skipped]]:
     """Reads CSV files and the CSV files of folders, in the order of their names."""
-    rows: list[Row] = []
+    rows: dict[str, Row] = {}
     skipped: list[Skipped] = []
     for path in _expand(paths):
         reason = _read_file(path, rows)
         if reason:
             skipped.append(Skipped(str(path), reason))
-    seen: dict[str, None] = {}
-    for row in rows:
-        if row.row_id in seen:
-            raise InputError(f"row id `{row.row_id}` occurs twice. Ids must be unique.")
-        seen[row.row_id] = None
     if not rows:
         detail = "; ".join(f"`{s.path}`: {s.reason}" for s in skipped)
         raise InputError(f"no measured runs in {', '.join(f'`{p}`' for p in paths)}. {detail}")
-    return rows, skipped
+    return list(rows.values()), skipped
 
 
 def _expand(paths: Sequence[str | Path]) -> list[Path]:
@@ -118,8 +113,8 @@ def _expand(paths: Sequence[str | Path]) -> list[Path]:
     return out
 
 
-def _read_file(path: Path, rows: list[Row]) -> str:
-    """Adds the rows of one file; or says why it has none."""
+def _read_file(path: Path, rows: dict[str, Row]) -> str:
+    """Adds the rows of one file by their ids; or says why it has none."""
     table = Table(path)
     columns = set(table.columns)
     if _COLLECTIVE in columns:
@@ -131,7 +126,13 @@ def _read_file(path: Path, rows: list[Row]) -> str:
     missing = [column for column in _NEEDED if column not in columns]
     if missing:
         return f"no column {', '.join(f'`{column}`' for column in missing)}"
-    rows += map(_parse, table.rows())
+    for cells in table.rows():
+        row = _parse(cells)
+        if row.row_id in rows:
+            raise InputError(
+                f"{cells.place}: row id `{row.row_id}` occurs twice. Ids must be unique."
+            )
+        rows[row.row_id] = row
     return ""
 
 
