@@ -6,22 +6,29 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "base/int128.h"
 #include "compiler/body/partition.h"
 #include "compiler/lower/quantized.h"
 
 namespace plancast {
 namespace {
 
-// What moves over cp where experts are spread over it too is theirs only if it has experts.
+// What moves over cp where experts are spread over it too is theirs only if it has experts, and so
+// is an exchange in which some axes of theirs and others take part.
 Purpose PurposeOfMoved(const LowerContext& context, const TensorRef& ref, CollectiveKind kind,
                        const std::vector<int>& axes) {
-  const Purpose plain = PurposeOfAxes(*context.mesh, axes);
-  if (plain != Purpose::kCp || ref.op >= 0) return PurposeOfRelayout(*context.mesh, kind, axes);
+  const DeviceMesh& mesh = *context.mesh;
+  const Purpose usual = PurposeOfRelayout(mesh, kind, axes);
+  if (ref.op >= 0) return usual;
   const std::vector<int>& dims = context.body().tensors[ref.tensor].dims;
   const bool experts = std::any_of(dims.begin(), dims.end(), [&](int dim) {
     return context.graph->dims[dim].name == "experts";
   });
-  return experts ? PurposeOfRelayout(*context.mesh, kind, axes) : plain;
+  if (!experts) return PurposeOfAxes(mesh, axes) == Purpose::kCp ? Purpose::kCp : usual;
+  const std::vector<int> theirs = mesh.AxesOf("ep");
+  const bool between_experts =
+      std::find_first_of(axes.begin(), axes.end(), theirs.begin(), theirs.end()) != axes.end();
+  return kind == CollectiveKind::kAllToAll && between_experts ? Purpose::kEp : usual;
 }
 
 // How many products make a gradient that is all-reduced product by product.
@@ -52,6 +59,58 @@ int64_t JoinedBytes(const LowerContext& context, const BodyPlan& plan, const Pla
   double most = 0;
   for (const auto& [root, own] : bytes) most = std::max(most, own);
   return static_cast<int64_t>(std::ceil(most));
+}
+
+// The axes over which an exchange ends in copies, of those that it runs over; empty if that is all.
+// Who shares a copy receives a part of it each, and they gather it: no part comes from afar twice.
+// So do the programs that send tokens to experts whose weights tp cuts, but for those that send
+// each copy by itself (Megatron-LM's MoEAlltoAllTokenDispatcher and DeepEP's kernels).
+std::vector<int> AxesOfCopies(const RelayoutStep& step, const Layout& before) {
+  std::vector<int> copies;
+  if (step.kind != CollectiveKind::kAllToAll) return copies;
+  for (const int axis : step.axes) {
+    const bool ends_in_copies =
+        before.placements[axis].is_shard() && step.after.placements[axis].is_replicate();
+    if (ends_in_copies) copies.push_back(axis);
+  }
+  if (copies.size() == step.axes.size()) copies.clear();
+  return copies;
+}
+
+// The steps of an exchange whose copies are gathered: both end in its layout, which between them
+// nobody has, for parts of a copy lie wherever those who sent them had them.
+std::vector<RelayoutStep> ThenGathered(const RelayoutStep& exchange, const std::vector<int>& copies,
+                                       const DeviceMesh& mesh, const std::vector<int64_t>& shape) {
+  RelayoutStep parts = exchange, gather = exchange;
+  parts.axes.erase(
+      std::remove_if(
+          parts.axes.begin(), parts.axes.end(),
+          [&](int axis) { return std::find(copies.begin(), copies.end(), axis) != copies.end(); }),
+      parts.axes.end());
+  gather.kind = CollectiveKind::kAllGather;
+  gather.axes = copies;
+  gather.elements = static_cast<int64_t>(exchange.after.LocalElements(mesh, shape));
+  parts.elements = CeilDiv(gather.elements, mesh.SizeOf(copies));
+  return {parts, gather};
+}
+
+// The steps of a relayout as software runs them.
+std::vector<RelayoutStep> StepsOf(const LowerContext& context, const Relayout& relayout,
+                                  const std::vector<int64_t>& shape) {
+  std::vector<RelayoutStep> steps;
+  const Layout* before = &relayout.source;
+  for (const RelayoutStep& step : relayout.steps) {
+    const std::vector<int> copies = AxesOfCopies(step, *before);
+    before = &step.after;
+    if (copies.empty() || context.profile->experts.dispatch_sends_once) {
+      steps.push_back(step);
+      continue;
+    }
+    for (RelayoutStep& part : ThenGathered(step, copies, *context.mesh, shape)) {
+      steps.push_back(std::move(part));
+    }
+  }
+  return steps;
 }
 
 }  // namespace
@@ -91,7 +150,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
   }
   int ready = deps.empty() ? BlockBuilder::kNone : deps[0];
   Layout before = step.relayout.source;
-  for (const RelayoutStep& r : step.relayout.steps) {
+  for (const RelayoutStep& r : StepsOf(context, step.relayout, facts.shape)) {
     const Layout source = before;
     before = r.after;
     if (!r.is_collective) continue;

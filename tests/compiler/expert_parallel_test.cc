@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
 constexpr int64_t kBf16 = 2, kFp32 = 4;
@@ -152,6 +153,23 @@ TEST(ExpertParallelTest, WithinTensorParallelismGathersOverIt) {
   EXPECT_THAT(moves.forward, ElementsAre(there[0], there[1], back[0], back[1]));
   EXPECT_THAT(moves.backward, ElementsAre(there[0], there[1], back[0], back[1]));
   EXPECT_EQ(StateOfRank(plan), State(kRouter + kAllExperts / 8, kRouter + kAllExperts / 8));
+}
+
+// Over cp and dp no standard form leads from slots that cp and tp cut to experts whose tokens all
+// of tp reads. A part of each copy comes from afar, and tp gathers them; software whose kernels
+// send each copy by itself (DeepEP) sends all.
+TEST(ExpertParallelTest, NoCopyComesFromAfarTwice) {
+  PlanUnderTest plan = Moe();
+  plan.Dp(2).Cp(2).Tp(2).Sp().Ep(4);
+  const std::vector<std::string> there = {AllToAll("dp*cp", kRouted / 4),
+                                          AllGather("tp", kRouted / 2)};
+  Moves moves = plan.Traffic();
+  for (const std::vector<std::string>& pass : {moves.forward, moves.backward}) {
+    ASSERT_GE(pass.size(), 2u);
+    EXPECT_THAT(std::vector(pass.begin(), pass.begin() + 2), ElementsAre(there[0], there[1]));
+  }
+  plan.profile().experts.dispatch_sends_once = true;
+  EXPECT_THAT(plan.Traffic().forward[0], StartsWith("all_to_all(dp*cp*tp)"));
 }
 
 // etp = 1: whole experts on every rank of tp and dp. The tokens of both move in
