@@ -48,8 +48,12 @@ Choice BestTile(const KernelSpec& kernel, const GemmCoefficients& c, double bord
       const int64_t part_k = CeilDiv(CeilDiv(kernel.k, parts), kKBlock) * kKBlock;
       const int64_t blocks = tiles * parts;
       const double share = static_cast<double>(blocks) / sms;
-      const double waves = c.wave_quantization * static_cast<double>(CeilDiv(blocks, sms)) +
-                           (1 - c.wave_quantization) * std::max(share, 1.0);
+      // Of all that run one behind another; each takes its part of them.
+      const int64_t all = blocks * kernel.alike;
+      const double waves =
+          (c.wave_quantization * static_cast<double>(CeilDiv(all, sms)) +
+           (1 - c.wave_quantization) * std::max(share * static_cast<double>(kernel.alike), 1.0)) /
+          static_cast<double>(kernel.alike);
       const double compute =
           waves * seconds_per_k * (static_cast<double>(part_k) * slow + c.tile_overhead_k);
       // The parts are written, read and summed by another kernel.
@@ -149,7 +153,8 @@ ProductTime TimeOfProduct(const KernelSpec& kernel, const GemmCoefficients& c,
   // Clocks drop in long kernels; those of a training stack have dropped already.
   const double sustained = std::max(
       1.0, (1 + c.sustained_loss * best.seconds / (best.seconds + kSustainedSeconds)) / slower);
-  time.seconds = c.floor_s + time.quantize_bytes / (device.memory_bytes_per_s * c.memory_fraction) +
+  const double floor = c.floor_s / static_cast<double>(kernel.alike);  // others run meanwhile
+  time.seconds = floor + time.quantize_bytes / (device.memory_bytes_per_s * c.memory_fraction) +
                  best.seconds * sustained;
   return time;
 }

@@ -11,10 +11,11 @@ namespace plancast {
 bool operator==(const KernelSpec& a, const KernelSpec& b) {
   auto key = [](const KernelSpec& s) {
     return std::tie(s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass, s.accumulate_fp32,
-                    s.quantized_operand, s.window, s.stride, s.width, s.channels_last, s.heads,
-                    s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal, s.backward,
-                    s.flops, s.read_bytes, s.write_bytes, s.random_numbers, s.reread_bytes,
-                    s.row_bytes, s.launches, s.calls, s.routed, s.gathered_over, s.library);
+                    s.quantized_operand, s.alike, s.window, s.stride, s.width, s.channels_last,
+                    s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal,
+                    s.backward, s.flops, s.read_bytes, s.write_bytes, s.random_numbers,
+                    s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed, s.gathered_over,
+                    s.library);
   };
   return key(a) == key(b);
 }
@@ -52,7 +53,8 @@ std::string KernelSpec::DebugString() const {
       const std::string count = batch > 1 ? absl::StrCat(batch, "x") : "";
       const std::string product =
           absl::StrCat(name, " ", type, " ", count, m, "x", n, "x", k, " ", kGemmPassNames[pass],
-                       accumulate_fp32 ? " accumulate" : "");
+                       accumulate_fp32 ? " accumulate" : "",
+                       alike > 1 ? absl::StrCat(" of ", alike, " on streams") : "");
       if (family == KernelFamily::kGemm) return product;
       return absl::StrCat(product, " window=", window, " stride=", stride,
                           width > 0 ? absl::StrCat(" width=", width) : "",

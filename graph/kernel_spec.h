@@ -35,6 +35,9 @@ struct KernelSpec {
   bool accumulate_fp32 = false;  // wgrad added into an fp32 gradient buffer
   // In 8 or 4 bits: the activation (forward) or gradient (backward) comes quantised.
   bool quantized_operand = false;
+  // One of so many alike that several streams run in turn: its blocks begin on the SMs that the
+  // last ones of another leave.
+  int64_t alike = 1;
   // kConvolution: the product above (batch: groups), and
   int64_t window = 1;          // points of a window
   int64_t stride = 1;          // largest step from one window to the next
@@ -66,7 +69,7 @@ struct KernelSpec {
   template <typename H>
   friend H AbslHashValue(H h, const KernelSpec& s) {
     return H::combine(std::move(h), s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass,
-                      s.accumulate_fp32, s.quantized_operand, s.window, s.stride, s.width,
+                      s.accumulate_fp32, s.quantized_operand, s.alike, s.window, s.stride, s.width,
                       s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim,
                       s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes, s.write_bytes,
                       s.random_numbers, s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed,

@@ -263,6 +263,11 @@ absl::Status TransportsFromProto(const proto::TpTransports& p, TpTransports* tra
     if (!each.given) continue;
     ASSIGN_OR_RETURN(*each.to, TransportFromProto(each.from), _ << "tp_transports." << each.name);
   }
+  if (p.has_streams()) transports->streams = p.streams();
+  if (transports->streams < 1 || transports->streams > 1024) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tp_transports.streams is ", p.streams(), "; it must be 1 to 1024."));
+  }
   if (!p.has_quantized_scatter()) return absl::OkStatus();
   ASSIGN_OR_RETURN(transports->quantized_scatter, TransportFromProto(p.quantized_scatter()),
                    _ << "tp_transports.quantized_scatter");

@@ -46,8 +46,10 @@ struct TpTransports {
   PartTransport gradient_gather = {PartTransport::Way::kRing};
   PartTransport gradient_scatter;
   std::optional<PartTransport> quantized_scatter;  // `scatter` where products run in 8 or 4 bits
+  // On which products of parts run in turn: with more than one, they fill each other's last waves.
+  int64_t streams = 1;
   PLANCAST_KEY_FIELDS(TpTransports, gather, scatter, gradient_gather, gradient_scatter,
-                      quantized_scatter)
+                      quantized_scatter, streams)
 };
 
 }  // namespace plancast

@@ -153,6 +153,27 @@ TEST(GemmTileModel, ProductsLaunchedOneByOneTakeAsLongAsEachAlone) {
 }
 
 // The same GPU with a clock and a memory half as fast takes twice as long, its launch aside.
+// Blocks of the next product begin where the last ones of another are over.
+TEST(GemmTileModel, ProductsOnSeveralStreamsFillEachOthersLastWaves) {
+  for (const absl::string_view gpu : kGpus) {
+    Shapes shapes;
+    for (int i = 0; i < 200; ++i) {
+      KernelSpec alone = shapes.Next(), one = alone;
+      one.alike = 8;
+      KernelSpec all = alone;
+      all.batch *= 8;
+      const double eighth = Seconds(all, gpu) / 8;
+      EXPECT_LE(Seconds(one, gpu), Seconds(alone, gpu)) << alone.DebugString();
+      EXPECT_GE(Seconds(one, gpu), 0.9 * eighth) << alone.DebugString();
+    }
+  }
+  // On an A100 time is a stair: a wave of blocks and a few more take two.
+  KernelSpec spec = Gemm(1024, 3840, 8192);
+  const double alone = Seconds(spec, "A100-SXM-80GB");
+  spec.alike = 8;
+  EXPECT_LT(Seconds(spec, "A100-SXM-80GB"), 0.9 * alone);
+}
+
 TEST(GemmTileModel, ScalesWithTheRatesOfTheDevice) {
   DeviceType device = *CatalogueDevice("A100-SXM-80GB"), slow = device;
   slow.bf16_flops /= 2;

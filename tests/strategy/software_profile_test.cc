@@ -166,6 +166,10 @@ TEST(SoftwareProfileTest, TransportsOfTensorParallelismAreData) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile slow,
                        with("quantized_scatter { way: \"peers\" sum_rate: 0.5 }"));
   EXPECT_EQ(slow.For(DType::kFp8, Schedule::kNone).kernels.tp_transports.scatter.sum_rate, 0.5);
+  EXPECT_EQ(slow.kernels.tp_transports.streams, 3);
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile one, with("streams: 1"));
+  EXPECT_EQ(one.kernels.tp_transports.streams, 1);
+  EXPECT_THAT(with("streams: 0").status(), StatusIs(code, HasSubstr("streams is 0; it must be 1")));
   EXPECT_THAT(with("quantized_scatter { way: \"peers\" sum_rate: 2 }").status(),
               StatusIs(code, HasSubstr("sum_rate is 2 with way `peers`")));
   EXPECT_THAT(with("gather { way: \"ring\" spared: true }").status(),

@@ -193,12 +193,18 @@ std::vector<std::vector<KernelSpec>> PieceKernels(const LowerContext& context, c
   const Summed summed = SummedBytes(context, plan, step, loop.factor);
   const ContextSteps steps =
       IsContextRing(context, loop) ? context.profile->kernels.context_steps : ContextSteps();
+  // Products beside collectives of tensor parallelism, on streams of the software's.
+  const bool fills = context.profile->kernels.tp_transports.streams > 1 &&
+                     !(loop.comes.whole() && loop.leaves.whole());
   part.loop = &loop;
   std::vector<std::vector<KernelSpec>> pieces;
   for (int64_t i = 0; i < loop.pieces; ++i) {
     part.piece = i;
     std::vector<KernelSpec> kernels = KernelsOf(context, {part}, extra_read_bytes, label);
     extra_read_bytes = 0;
+    for (KernelSpec& kernel : kernels) {
+      if (fills && kernel.family == KernelFamily::kGemm) kernel.alike = loop.pieces;
+    }
     if (summed.narrow > 0 && !kernels.empty()) {
       if (kernels.back().family == KernelFamily::kGemm) {
         if (i > 0) kernels.back().read_bytes += summed.narrow;
