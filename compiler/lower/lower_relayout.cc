@@ -94,18 +94,21 @@ std::vector<RelayoutStep> ThenGathered(const RelayoutStep& exchange, const std::
   return {parts, gather};
 }
 
-// The steps of a relayout as software runs them.
-std::vector<RelayoutStep> StepsOf(const LowerContext& context, const Relayout& relayout,
-                                  const std::vector<int64_t>& shape) {
+// The steps of a relayout as software runs them, if these are not its own; empty: they are.
+std::vector<RelayoutStep> StepsInstead(const LowerContext& context, const Relayout& relayout,
+                                       const std::vector<int64_t>& shape) {
   std::vector<RelayoutStep> steps;
+  if (context.profile->experts.dispatch_sends_once) return steps;
   const Layout* before = &relayout.source;
-  for (const RelayoutStep& step : relayout.steps) {
+  for (size_t i = 0; i < relayout.steps.size(); ++i) {
+    const RelayoutStep& step = relayout.steps[i];
     const std::vector<int> copies = AxesOfCopies(step, *before);
     before = &step.after;
-    if (copies.empty() || context.profile->experts.dispatch_sends_once) {
-      steps.push_back(step);
+    if (copies.empty()) {
+      if (!steps.empty()) steps.push_back(step);
       continue;
     }
+    if (steps.empty()) steps.assign(relayout.steps.begin(), relayout.steps.begin() + i);
     for (RelayoutStep& part : ThenGathered(step, copies, *context.mesh, shape)) {
       steps.push_back(std::move(part));
     }
@@ -150,7 +153,10 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
   }
   int ready = deps.empty() ? BlockBuilder::kNone : deps[0];
   Layout before = step.relayout.source;
-  for (const RelayoutStep& r : StepsOf(context, step.relayout, facts.shape)) {
+  const std::vector<RelayoutStep> instead = StepsInstead(context, step.relayout, facts.shape);
+  // What is gathered behind an exchange is not what products quantise first.
+  if (!instead.empty()) quantized_share = 1;
+  for (const RelayoutStep& r : instead.empty() ? step.relayout.steps : instead) {
     const Layout source = before;
     before = r.after;
     if (!r.is_collective) continue;

@@ -43,6 +43,8 @@ def test_what_runs_share_is_learned_and_told_job_by_job_and_over_all():
     assert even.after < even.before + 0.02
     assert curve[ALL, JOB].jobs == 3
     assert curve[ALL, JOB].after == pytest.approx((2 * slow.after + even.after) / 3)
+    assert slow.hindsight < slow.before
+    assert even.hindsight < 0.02
     for c in curve.values():
         assert (c.regret_before is None) == (c.scope == SOFTWARE)
         assert c.regret_after is None or 0 <= c.regret_after <= c.regret_before + 1e-9

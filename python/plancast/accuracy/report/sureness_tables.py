@@ -44,7 +44,8 @@ def _learning(board: Scoreboard) -> ScoreTable:
         "Mean errors of plans that were not run, before and after some were (random choices of "
         "them), of the same job or of whatever dense model under one software on one GPU; levels "
         "of software are those that all other sources tell. Regret: by how much the plan that "
-        "would be chosen takes longer than the best of those not run.",
+        "would be chosen takes longer than the best of those not run. In hindsight: what the best "
+        "factor of a job or set would leave, known from all of its runs.",
         (
             "source",
             "of",
@@ -52,6 +53,7 @@ def _learning(board: Scoreboard) -> ScoreTable:
             "jobs",
             "before",
             "after",
+            "in hindsight",
             "regret before",
             "regret after",
         ),
@@ -63,6 +65,7 @@ def _learning(board: Scoreboard) -> ScoreTable:
                 str(c.jobs),
                 percent(c.before),
                 percent(c.after),
+                percent(c.hindsight),
                 "" if c.regret_before is None else percent(c.regret_before),
                 "" if c.regret_after is None else percent(c.regret_after),
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,8 @@ class Learning:
 
     Levels of software are those that all other sources tell. The regret is of the plan that the
     forecasts of a job's plans would have chosen, among those that were not run: None where what
-    is forecast is no choice between plans.
+    is forecast is no choice between plans. `hindsight`: what is left of the errors with the best
+    single factor, known from all of the runs afterwards.
     """
 
     source: str
@@ -37,6 +39,7 @@ class Learning:
     after: float
     regret_before: float | None
     regret_after: float | None
+    hindsight: float
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class _Errors:
     after: list[float] = field(default_factory=list)
     regret_before: list[float] = field(default_factory=list)
     regret_after: list[float] = field(default_factory=list)
+    hindsight: list[float] = field(default_factory=list)
 
     def add(self, other: _Errors) -> None:
         """One more mean of each."""
@@ -95,11 +99,14 @@ def _row(source: str, scope: str, runs: int, jobs: int, errors: _Errors) -> Lear
         _mean(errors.after),
         _mean(errors.regret_before) if errors.regret_before else None,
         _mean(errors.regret_after) if errors.regret_after else None,
+        _mean(errors.hindsight),
     )
 
 
 def _learn(pool: Sequence[_Run], runs: int, draw: random.Random, *, choice: bool) -> _Errors:
     errors = _Errors()
+    best = statistics.median(r.evidence.log for r in pool)
+    errors.hindsight += [abs(math.expm1(best - r.evidence.log)) for r in pool]
     for _ in range(_DRAWS):
         chosen = set(draw.sample(range(len(pool)), runs))
         learned = Learned(tuple(r.evidence for i, r in enumerate(pool) if i in chosen))
