@@ -61,22 +61,6 @@ int64_t JoinedBytes(const LowerContext& context, const BodyPlan& plan, const Pla
   return static_cast<int64_t>(std::ceil(most));
 }
 
-// The axes over which an exchange ends in copies, of those that it runs over; empty if that is all.
-// Who shares a copy receives a part of it each, and they gather it: no part comes from afar twice.
-// So do the programs that send tokens to experts whose weights tp cuts, but for those that send
-// each copy by itself (Megatron-LM's MoEAlltoAllTokenDispatcher and DeepEP's kernels).
-std::vector<int> AxesOfCopies(const RelayoutStep& step, const Layout& before) {
-  std::vector<int> copies;
-  if (step.kind != CollectiveKind::kAllToAll) return copies;
-  for (const int axis : step.axes) {
-    const bool ends_in_copies =
-        before.placements[axis].is_shard() && step.after.placements[axis].is_replicate();
-    if (ends_in_copies) copies.push_back(axis);
-  }
-  if (copies.size() == step.axes.size()) copies.clear();
-  return copies;
-}
-
 // The steps of an exchange whose copies are gathered: both end in its layout, which between them
 // nobody has, for parts of a copy lie wherever those who sent them had them.
 std::vector<RelayoutStep> ThenGathered(const RelayoutStep& exchange, const std::vector<int>& copies,
@@ -117,6 +101,22 @@ std::vector<RelayoutStep> StepsInstead(const LowerContext& context, const Relayo
 }
 
 }  // namespace
+
+std::vector<int> AxesOfCopies(const RelayoutStep& step, const Layout& before) {
+  std::vector<int> copies;
+  if (step.kind != CollectiveKind::kAllToAll) return copies;
+  for (const int axis : step.axes) {
+    const Placement& from = before.placements[axis];
+    const bool cut_in_the_end = std::any_of(step.axes.begin(), step.axes.end(), [&](int other) {
+      const Placement& to = step.after.placements[other];
+      return to.is_shard() && to.dim == from.dim;
+    });
+    const bool ends_in_copies = from.is_shard() && step.after.placements[axis].is_replicate();
+    if (ends_in_copies && !cut_in_the_end) copies.push_back(axis);
+  }
+  if (copies.size() == step.axes.size()) copies.clear();
+  return copies;
+}
 
 bool PartsLieApart(const DeviceMesh& mesh, const std::vector<int64_t>& shape, const Layout& cut,
                    const std::vector<int>& axes) {

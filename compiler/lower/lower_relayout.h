@@ -15,6 +15,14 @@ namespace plancast {
 bool PartsLieApart(const DeviceMesh& mesh, const std::vector<int64_t>& shape, const Layout& cut,
                    const std::vector<int>& axes);
 
+// The axes over which an exchange from `before` ends in copies, of those that it runs over, if
+// there are others. Who shares a copy may receive a part of it each from those who have the same
+// place on these axes, all as much, and gather the copy: no part comes from afar twice. So do
+// programs that send tokens to experts whose weights tp cuts (Megatron-LM's
+// MoEAlltoAllTokenDispatcher). That takes copies of a dim that no axis of the exchange cuts in the
+// end.
+std::vector<int> AxesOfCopies(const RelayoutStep& step, const Layout& before);
+
 // Appends the collectives of a relayout step, and what the software runs beside them:
 // with `quantized_share` < 1 (bytes of a quantised activation over those as stored) a
 // tensor that is gathered is quantised first, and with `first_dim_collectives` of the

@@ -2,13 +2,19 @@
 
 #include "compiler/lower/lower_relayout.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
+#include "graph/layout/domain.h"
+#include "graph/layout/redistribution.h"
+#include "graph/layout/relayout.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
 
@@ -194,6 +200,71 @@ TEST(LowerRelayoutTest, WhatIsQuantisedOnceIsSoWhereItComesFrom) {
   // Backward gradients of two results for two products each, and the inputs once more.
   EXPECT_THAT(GathersIn(*graph, "layer.B"),
               testing::UnorderedElementsAre(side, side, 2 * side, 2 * side));
+}
+
+// Random exchanges: what comes from those with one place on the axes of copies is an equal part.
+TEST(LowerRelayoutTest, CopiesComeInEqualPartsFromThoseWithTheSamePlace) {
+  std::mt19937 random(11);
+  const auto of = [&](int n) { return static_cast<int>(random() % n); };
+  int gathered = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    const DeviceMesh mesh =
+        *DeviceMesh::Create({{"a", 2}, {"b", 2 + 2 * of(2)}, {"c", 2}, {"d", 2}});
+    const std::vector<int64_t> shape = {64, 64, 64};
+    const ShardPattern pattern = of(2) == 0 ? ShardPattern::kBlock : ShardPattern::kMirrored;
+    const auto draw = [&] {
+      Layout layout;
+      for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+        const int dim = of(4);
+        layout.placements.push_back(
+            dim == 3 ? Placement::Replicate()
+                     : Placement::Shard(dim, dim == 0 ? pattern : ShardPattern::kBlock));
+      }
+      return layout;
+    };
+    const Layout source = draw(), target = draw();
+    const absl::StatusOr<Relayout> plan = PlanRelayout(mesh, shape, source, target);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    Layout before = source;
+    for (const RelayoutStep& step : plan->steps) {
+      const std::vector<int> copies = AxesOfCopies(step, before);
+      if (!copies.empty()) {
+        ++gathered;
+        for (int64_t device = 0; device < mesh.num_devices(); ++device) {
+          std::map<std::vector<int64_t>, int64_t> from;  // by place on the axes of copies
+          const std::vector<IndexSet> wanted = LocalIndices(mesh, shape, step.after, device);
+          for (int64_t other = 0; other < mesh.num_devices(); ++other) {
+            bool takes_part = true;
+            std::vector<int64_t> place;
+            for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+              const bool runs_over =
+                  std::find(step.axes.begin(), step.axes.end(), axis) != step.axes.end();
+              const bool same = mesh.Coordinate(other, axis) == mesh.Coordinate(device, axis);
+              // Of copies there are before, one sends.
+              const bool copied = before.placements[axis].is_replicate();
+              takes_part = takes_part && (same || (runs_over && !copied));
+            }
+            if (!takes_part) continue;
+            for (const int axis : copies) place.push_back(mesh.Coordinate(other, axis));
+            const std::vector<IndexSet> had = LocalIndices(mesh, shape, before, other);
+            int64_t common = 1;
+            for (size_t dim = 0; dim < shape.size(); ++dim) {
+              common *= CountCommon(wanted[dim], had[dim]);
+            }
+            from[place] += common;
+          }
+          int64_t all = 1;
+          for (const IndexSet& set : wanted) all *= CountOf(set);
+          EXPECT_EQ(from.size(), mesh.SizeOf(copies));
+          for (const auto& [place, elements] : from) {
+            EXPECT_EQ(elements * mesh.SizeOf(copies), all) << plan->DebugString(mesh);
+          }
+        }
+      }
+      before = step.after;
+    }
+  }
+  EXPECT_GT(gathered, 20);
 }
 
 }  // namespace
