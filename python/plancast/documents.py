@@ -20,6 +20,8 @@ _MOST_VALUES = 200_000
 _MOST_OF_YAML = 50_000
 # Of a whole number, which the core takes as one of 64.
 _MOST_BITS = 64
+# Of a number in YAML, which multiplies `1:30:00` out part by part: by the square of the parts.
+_LONGEST_NUMBER = 1_000
 # A key of more parts than may be nested, between dots. tomllib takes memory by the square of
 # them before anybody can count.
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
@@ -230,6 +232,7 @@ def _strict_loader() -> Any:
     import yaml
 
     merge = "tag:yaml.org,2002:merge"
+    number = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
     true_or_false, text = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
 
     class Loader(_base()):  # type: ignore[misc]
@@ -241,7 +244,12 @@ def _strict_loader() -> Any:
             left = [node] if node is not None else []
             while left:  # an alias is the node that it names
                 at = left.pop()
-                if id(at) in seen or isinstance(at, yaml.ScalarNode):
+                if isinstance(at, yaml.ScalarNode):
+                    if len(at.value) > _LONGEST_NUMBER and at.tag in number:
+                        said = f"a number of {len(at.value):,} characters"
+                        raise yaml.MarkedYAMLError(None, None, said, at.start_mark)
+                    continue
+                if id(at) in seen:
                     continue
                 seen.add(id(at))
                 if isinstance(at, yaml.MappingNode):

@@ -100,6 +100,9 @@ WORDS = (
 )  # fmt: skip
 
 
+_LONGEST = 16 << 20  # of lines repeated: the harness has no more memory than the reader
+
+
 def text(rng: random.Random, original: str) -> str:
     """Text with words, numbers and lines replaced, dropped, doubled, moved or nested."""
     lines = original.splitlines()
@@ -121,7 +124,9 @@ def text(rng: random.Random, original: str) -> str:
         elif what == 4:
             del lines[at]
         elif what == 5:
-            lines[at:at] = lines[at : at + 3] * rng.choice((1, 1, 1, 3, 3, 3, 30, 30, 1000))
+            times = rng.choice((1, 1, 1, 3, 3, 3, 30, 30, 1000))
+            part = lines[at : at + 3]
+            lines[at:at] = part * min(times, _LONGEST // (1 + sum(map(len, part))))
         else:
             lines[at] += rng.choice(("[", "{", "{a: ", "(", "<a>", '{"a":', "- ")) * rng.choice(
                 (1, 40, 5000)

@@ -42,6 +42,8 @@ def test_json_that_is_refused(text, said):
         ("a:\t1\n\tb: 2", "is not YAML"),
         ("a: 1\n---\nb: 2\n", "another document"),
         ("\0", "is not YAML"),
+        ("a:\n  - 1" + ":59" * 100_000, "`x`:2:5 is not YAML: a number of 300,001 characters"),
+        ("a: 1" + "0" * 1000 + ".5", "`x`:1:4 is not YAML: a number of 1,003 characters"),
     ],
 )
 def test_yaml_that_is_refused(text, said):
