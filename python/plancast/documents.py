@@ -124,8 +124,10 @@ def _check(value: Any, what: str, place: str, depth: int, seen: Counter[str]) ->
     if isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str):
+                long = isinstance(key, int) and key.bit_length() > _MOST_BITS
+                shown = "a key" if long else f"the key `{key}`"  # no text of thousands of digits
                 raise InputError(
-                    f"{what}: the key `{key}`{f' in `{place}`' if place else ''} is {_kind(key)}. "
+                    f"{what}: {shown}{f' in `{place}`' if place else ''} is {_kind(key)}. "
                     "Keys are names; if it is one, put it in quotes."
                 )
             _check(inner, what, f"{place}.{key}" if place else key, depth + 1, seen)

@@ -123,6 +123,8 @@ def test_yaml_may_merge_mappings():
         ({"a": datetime.date(2020, 1, 1)}, "`a` is a date"),
         ({"a": [int("9" * 4000) * 10**4000]}, "`a[0]` is a whole number of 26,"),
         ({"a": 2**64}, "`a` is a whole number of 65 bits; give one of at most 64"),
+        ({"a": {10**5000: 1}}, "a key in `a` is a number. Keys are names"),
+        ({7: 1}, "the key `7` is a number"),
         ({"a": b"x"}, "`a` is a bytes"),
         ({"a": "\ud800"}, "half a surrogate pair"),
     ],
