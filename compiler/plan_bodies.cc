@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/memo_key.h"
 #include "base/status_macros.h"
 #include "compiler/bind/plan_mesh.h"
@@ -232,11 +231,8 @@ class BodyCompilation {
         compiled_.push_back(std::make_shared<const CompiledBody>());
         continue;
       }
-      const int s = segment_of[b];
-      // Joined layers of several segments leave as the last of them does.
-      const int last = std::max(s, bound_.bodies[b].last_segment);
+      const int s = segment_of[b], last = std::max(s, bound_.bodies[b].last_segment);
       const std::vector<Layout>& out = hand_on[last] >= 0 ? ports[hand_on[last]] : ports[last + 1];
-      PLANCAST_CHECK(out.size() == BodyOf(b).out_ports.size()) << BodyOf(b).name;
       const std::string key = absl::StrCat(
           "blocks|", LayoutsKey(ports[s], bound_.mesh), "|", LayoutsKey(out, bound_.mesh), "|",
           ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b],

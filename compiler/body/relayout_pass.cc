@@ -264,6 +264,9 @@ class LayoutWalk {
   }
 
   absl::Status Forward(const std::vector<Layout>& in_ports, const std::vector<Layout>& out_ports) {
+    PLANCAST_CHECK(in_ports.size() == body_.in_ports.size() &&
+                   out_ports.size() == body_.out_ports.size())
+        << body_.name << " has other ports than layouts of them";
     list_ = &plan_.forward;
     for (size_t i = 0; i < body_.in_ports.size(); ++i) {
       plan_.in_ports.push_back(NewVersion({body_.in_ports[i], -1, false, false}, in_ports[i]));

@@ -123,6 +123,19 @@ TEST(JoinLayersTest, AllOfThemRunAgainAndTheirActivationsAreThereAtOnce) {
   }
 }
 
+// Their results are those of the last of them, two where it predicts a token further.
+TEST(JoinLayersTest, ALayerIsJoinedWithAModuleBehindTheLayers) {
+  TransformerConfig config = SmallGpt();
+  config.layers = 3;
+  config.mtp_layers = 1;
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  plan.Recomputing(Recompute::kFull).options().recompute_joined = 2;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  plan.options().recompute_joined = 1;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph apart, plan.Compile());
+  const size_t of_both = BlockNamed(apart, "layer.F").size() + BlockNamed(apart, "mtp_1.F").size();
+  EXPECT_EQ(BlockNamed(graph, "layer+mtp_1.F").size(), of_both);
+}
 TEST(JoinLayersTest, OneLayerIsFull) {
   PlanUnderTest full = Joining(1);
   full.options().recompute_joined = PlanOptions().recompute_joined;
