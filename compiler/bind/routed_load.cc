@@ -11,6 +11,11 @@
 namespace plancast {
 namespace {
 
+// A dim that the graph was given after the load was bound is none.
+bool IsSlot(const std::vector<bool>& slots, int dim) {
+  return dim >= 0 && dim < static_cast<int>(slots.size()) && slots[dim];
+}
+
 // The factor of `op` that runs over a slot dim beside one that runs over `dim`; the
 // latter, or -1.
 int RoutedFactor(const OpNode& op, int dim, const std::vector<bool>& slots) {
@@ -19,7 +24,7 @@ int RoutedFactor(const OpNode& op, int dim, const std::vector<bool>& slots) {
   for (size_t f = 0; f < op.factor_dims.size(); ++f) {
     if (op.factor_dims[f] < 0) continue;
     if (op.factor_dims[f] == dim) factor = static_cast<int>(f);
-    has_slots = has_slots || slots[op.factor_dims[f]];
+    has_slots = has_slots || IsSlot(slots, op.factor_dims[f]);
   }
   return has_slots ? factor : -1;
 }
@@ -111,7 +116,7 @@ bool RoutedLoad::Holds(const TensorInfo& tensor, const Layout& layout) const {
   if (empty()) return false;
   bool cut = false, has_slots = false;
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
-    has_slots = has_slots || slots[tensor.dims[d]];
+    has_slots = has_slots || IsSlot(slots, tensor.dims[d]);
     if (tensor.dims[d] != dim) continue;
     const Placement& p = layout.placements[skew.axes.back()];
     cut = p.is_shard() && p.dim == static_cast<int>(d);
