@@ -185,9 +185,7 @@ class LayerJoiner {
       }
     }
     out.layers = static_cast<int>(numbers.size());
-    if (const int last = waiting_.back().segment; last != waiting_.front().segment) {
-      out.last_segment = last;
-    }
+    out.last_segment = waiting_.back().segment;
     out.replays = JoinReplays(parts, /*at_once=*/layers_ > 0);
     out.body = static_cast<int>(bound_.graph.bodies.size());
     Body body = JoinBodies(bodies);

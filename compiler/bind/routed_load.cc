@@ -11,7 +11,7 @@
 namespace plancast {
 namespace {
 
-// A dim that the graph was given after the load was bound is none.
+// A dim of pieces (body_pieces.h), which the graph is given after the load was bound, is none.
 bool IsSlot(const std::vector<bool>& slots, int dim) {
   return dim >= 0 && dim < static_cast<int>(slots.size()) && slots[dim];
 }

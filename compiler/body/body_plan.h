@@ -78,7 +78,7 @@ struct BoundBody {
   // Per op the ranks that run it, none: all of them; empty: all run all.
   std::vector<OnRanksOf> on;
   int layers = 1;                // of lists that one repeat runs (joined_layers.h)
-  int last_segment = -1;         // of several segments: that of the last, as which they leave
+  int last_segment = -1;         // of joined layers: that of the last, as which they leave
   int64_t unit = 1;              // layers that are to be one unit of sharding (shard_units.h)
   std::vector<PieceRun> pieces;  // those around others first
 

@@ -4,47 +4,42 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "graph/execution/execution_graph.h"
 
 namespace plancast {
 namespace {
 
-template <typename... Args>
-absl::Status Bad(const Args&... args) {
-  return absl::InvalidArgumentError(absl::StrCat(args...));
-}
-
 absl::Status VerifyComm(const ExecutionGraph& graph, const CommSpec& comm) {
-  if (comm.bytes < 0) return Bad("moves ", comm.bytes, " bytes; at least 0 is needed");
+  if (comm.bytes < 0) return Wrong("moves ", comm.bytes, " bytes; at least 0 is needed");
   if (IsOnHost(comm.kind) && !comm.axes.empty()) {
-    return Bad("is a ", kCollectiveKindNames[comm.kind], " over ", comm.axes.size(),
-               " mesh axes; it concerns one device and takes none");
+    return Wrong("is a ", kCollectiveKindNames[comm.kind], " over ", comm.axes.size(),
+                 " mesh axes; it concerns one device and takes none");
   }
   if (comm.stage_mesh < -1 || comm.stage_mesh >= static_cast<int>(graph.stage_meshes.size())) {
-    return Bad("names stage mesh ", comm.stage_mesh, " of ", graph.stage_meshes.size());
+    return Wrong("names stage mesh ", comm.stage_mesh, " of ", graph.stage_meshes.size());
   }
   const bool reshards = comm.kind == CollectiveKind::kReshard;
   const int most = reshards ? static_cast<int>(graph.reshards.size()) : 0;
   if (reshards ? comm.reshard < 0 || comm.reshard >= most : comm.reshard != -1) {
-    return Bad("is a ", kCollectiveKindNames[comm.kind], " by reshard ", comm.reshard, " of ",
-               graph.reshards.size());
+    return Wrong("is a ", kCollectiveKindNames[comm.kind], " by reshard ", comm.reshard, " of ",
+                 graph.reshards.size());
   }
   if (comm.axes.empty() && !IsOnHost(comm.kind) && !reshards) {
-    return Bad("names no mesh axis; its group needs at least one");
+    return Wrong("names no mesh axis; its group needs at least one");
   }
   const DeviceMesh& mesh = graph.MeshOf(comm);
   for (size_t i = 0; i < comm.axes.size(); ++i) {
     if (comm.axes[i] < 0 || comm.axes[i] >= mesh.num_axes()) {
-      return Bad("names mesh axis ", comm.axes[i], "; the mesh has ", mesh.num_axes());
+      return Wrong("names mesh axis ", comm.axes[i], "; the mesh has ", mesh.num_axes());
     }
     if (i > 0 && comm.axes[i] <= comm.axes[i - 1]) {
-      return Bad("lists its mesh axes out of order; outermost comes first, each once");
+      return Wrong("lists its mesh axes out of order; outermost comes first, each once");
     }
   }
   if (comm.kind == CollectiveKind::kSendRecv && comm.axes.size() != 1) {
-    return Bad("is a send_recv over ", comm.axes.size(), " mesh axes; it goes along one");
+    return Wrong("is a send_recv over ", comm.axes.size(), " mesh axes; it goes along one");
   }
   return absl::OkStatus();
 }
@@ -52,18 +47,18 @@ absl::Status VerifyComm(const ExecutionGraph& graph, const CommSpec& comm) {
 absl::Status VerifyDependencies(const Block& block) {
   if (block.dep_begin.front() != 0 ||
       block.dep_begin.back() != static_cast<int32_t>(block.deps.size())) {
-    return Bad("its dependencies do not span [0, ", block.deps.size(), ")");
+    return Wrong("its dependencies do not span [0, ", block.deps.size(), ")");
   }
   for (int32_t t = 0; t < block.size(); ++t) {
     if (block.dep_begin[t] > block.dep_begin[t + 1]) {
-      return Bad("task ", t, ": its dependencies end before they begin");
+      return Wrong("task ", t, ": its dependencies end before they begin");
     }
     for (int32_t d = block.dep_begin[t]; d < block.dep_begin[t + 1]; ++d) {
       const int32_t dep = block.deps[d];
       if (dep >= t || (dep < 0 && ~dep >= block.num_in_ports)) {
-        return Bad("task ", t, " depends on ", dep >= 0 ? "task " : "in-port ",
-                   dep >= 0 ? dep : ~dep, "; only earlier tasks and the ", block.num_in_ports,
-                   " in-ports can be waited for");
+        return Wrong("task ", t, " depends on ", dep >= 0 ? "task " : "in-port ",
+                     dep >= 0 ? dep : ~dep, "; only earlier tasks and the ", block.num_in_ports,
+                     " in-ports can be waited for");
       }
     }
   }
@@ -75,53 +70,55 @@ absl::Status VerifyBlock(const ExecutionGraph& graph, const Block& block) {
   if (block.spec.size() != size || block.stream.size() != size || block.purpose.size() != size ||
       block.flags.size() != size || block.label.size() != size ||
       block.dep_begin.size() != size + 1) {
-    return Bad("its columns differ in length; each needs ", size, " tasks");
+    return Wrong("its columns differ in length; each needs ", size, " tasks");
   }
   for (int32_t t = 0; t < block.size(); ++t) {
     const size_t specs =
         block.kind[t] == TaskKind::kKernel ? graph.kernels.size() : graph.comms.size();
     if (block.spec[t] < 0 || block.spec[t] >= static_cast<int32_t>(specs)) {
-      return Bad("task ", t, " names spec ", block.spec[t], " of ", specs);
+      return Wrong("task ", t, " names spec ", block.spec[t], " of ", specs);
     }
     if (block.kind[t] == TaskKind::kComm && t != block.rendezvous_task &&
         graph.comms[block.spec[t]].kind == CollectiveKind::kSendRecv) {
-      return Bad("task ", t, " is a send_recv without a rendezvous; both ends must meet");
+      return Wrong("task ", t, " is a send_recv without a rendezvous; both ends must meet");
     }
   }
   RETURN_IF_ERROR(VerifyDependencies(block));
   for (int32_t task : block.out_ports) {
     if (task >= block.size() || (task < 0 && ~task >= block.num_in_ports)) {
-      return Bad("an out-port names task ", task, " of ", block.size());
+      return Wrong("an out-port names task ", task, " of ", block.size());
     }
   }
   for (size_t i = 0; i < block.memory.size(); ++i) {
     const MemoryEvent& event = block.memory[i];
     if (event.task < 0 || event.task >= block.size()) {
-      return Bad("a memory event names task ", event.task, " of ", block.size());
+      return Wrong("a memory event names task ", event.task, " of ", block.size());
     }
     if (event.tensor >= block.tensors.size()) {
-      return Bad("a memory event names tensor ", event.tensor, " of ", block.tensors.size());
+      return Wrong("a memory event names tensor ", event.tensor, " of ", block.tensors.size());
     }
     if (i == 0) continue;
     const MemoryEvent& previous = block.memory[i - 1];
     if (event.task < previous.task ||
         (event.task == previous.task && previous.after && !event.after)) {
-      return Bad("its memory events are not sorted by (task, after)");
+      return Wrong("its memory events are not sorted by (task, after)");
     }
   }
   for (const std::vector<PortMemory>* ports : {&block.takes, &block.gives}) {
     for (const PortMemory& port : *ports) {
       if (port.tensor < block.tensors.size() && port.bytes >= 0) continue;
-      return Bad("a port brings ", port.bytes, " bytes of tensor ", port.tensor, " of ",
-                 block.tensors.size());
+      return Wrong("a port brings ", port.bytes, " bytes of tensor ", port.tensor, " of ",
+                   block.tensors.size());
     }
   }
   if (block.rendezvous_task >= block.size() ||
       (block.rendezvous_task >= 0 && block.kind[block.rendezvous_task] != TaskKind::kComm)) {
-    return Bad("task ", block.rendezvous_task, " cannot meet other programs: not a communication");
+    return Wrong("task ", block.rendezvous_task,
+                 " cannot meet other programs: not a communication");
   }
   if (block.rendezvous_task >= 0 && IsOnHost(graph.comms[block.spec[block.rendezvous_task]].kind)) {
-    return Bad("task ", block.rendezvous_task, " cannot meet other programs: it is of one device");
+    return Wrong("task ", block.rendezvous_task,
+                 " cannot meet other programs: it is of one device");
   }
   return absl::OkStatus();
 }
@@ -129,38 +126,38 @@ absl::Status VerifyBlock(const ExecutionGraph& graph, const Block& block) {
 absl::Status VerifyInstance(const ExecutionGraph& graph, const Program& program, int32_t index) {
   const Instance& instance = program.instances[index];
   if (instance.block < 0 || instance.block >= static_cast<int32_t>(graph.blocks.size())) {
-    return Bad("names block ", instance.block, " of ", graph.blocks.size());
+    return Wrong("names block ", instance.block, " of ", graph.blocks.size());
   }
   const Block& block = graph.blocks[instance.block];
-  if (instance.layer_count < 1) return Bad("runs ", instance.layer_count, " times");
+  if (instance.layer_count < 1) return Wrong("runs ", instance.layer_count, " times");
   const bool meets = instance.rendezvous >= 0;
   if (meets != (block.rendezvous_task >= 0)) {
-    return Bad("`", block.name, "` ", meets ? "has no task to meet at" : "meets nobody");
+    return Wrong("`", block.name, "` ", meets ? "has no task to meet at" : "meets nobody");
   }
   if (meets && instance.layer_count != 1) {
-    return Bad("`", block.name, "` meets other programs and so cannot repeat");
+    return Wrong("`", block.name, "` meets other programs and so cannot repeat");
   }
   if (meets && instance.rendezvous >= static_cast<int32_t>(graph.rendezvous.size())) {
-    return Bad("names rendezvous ", instance.rendezvous, " of ", graph.rendezvous.size());
+    return Wrong("names rendezvous ", instance.rendezvous, " of ", graph.rendezvous.size());
   }
   if (instance.join_begin < 0 || instance.join_begin > instance.join_end ||
       instance.join_end > static_cast<int32_t>(program.joins.size())) {
-    return Bad("names joins [", instance.join_begin, ", ", instance.join_end, ") of ",
-               program.joins.size());
+    return Wrong("names joins [", instance.join_begin, ", ", instance.join_end, ") of ",
+                 program.joins.size());
   }
   for (int32_t j = instance.join_begin; j < instance.join_end; ++j) {
     const Join& join = program.joins[j];
     if (join.from < 0 || join.from >= index) {
-      return Bad("waits for instance ", join.from, "; only earlier ones can be waited for");
+      return Wrong("waits for instance ", join.from, "; only earlier ones can be waited for");
     }
     const Block& from = graph.blocks[program.instances[join.from].block];
     if (join.from_port < -1 || join.from_port >= static_cast<int>(from.out_ports.size())) {
-      return Bad("waits for out-port ", join.from_port, " of `", from.name, "`, which has ",
-                 from.out_ports.size());
+      return Wrong("waits for out-port ", join.from_port, " of `", from.name, "`, which has ",
+                   from.out_ports.size());
     }
     if (join.to_port < -1 || join.to_port >= block.num_in_ports) {
-      return Bad("joins in-port ", join.to_port, " of `", block.name, "`, which has ",
-                 block.num_in_ports);
+      return Wrong("joins in-port ", join.to_port, " of `", block.name, "`, which has ",
+                   block.num_in_ports);
     }
   }
   return absl::OkStatus();
@@ -174,11 +171,11 @@ absl::Status VerifyGroups(const ExecutionGraph& graph, const Program& program, c
     if (block.kind[t] != TaskKind::kComm || t == block.rendezvous_task) continue;
     const CommSpec& comm = graph.comms[block.spec[t]];
     if (comm.kind == CollectiveKind::kReshard) {
-      return Bad("task ", t, " of `", block.name, "` reshards; that needs a rendezvous");
+      return Wrong("task ", t, " of `", block.name, "` reshards; that needs a rendezvous");
     }
     if (comm.stage_mesh != program.stage_mesh && !IsOnHost(comm.kind)) {
-      return Bad("task ", t, " of `", block.name, "` talks over axes of stage mesh ",
-                 comm.stage_mesh, " and the program lies on ", program.stage_mesh);
+      return Wrong("task ", t, " of `", block.name, "` talks over axes of stage mesh ",
+                   comm.stage_mesh, " and the program lies on ", program.stage_mesh);
     }
     for (const auto& [fixed, coordinate] : program.where) {
       *leaves |= std::find(comm.axes.begin(), comm.axes.end(), fixed) != comm.axes.end();
@@ -218,9 +215,9 @@ absl::Status VerifyMeetings(const ExecutionGraph& graph) {
       const auto theirs = times.find({joined, comm, stream});
       const int64_t their_count = theirs == times.end() ? 0 : theirs->second;
       if (their_count == count) continue;
-      return Bad("program `", graph.programs[program].name, "` comes ", count,
-                 " times to the same ", kCollectiveKindNames[graph.comms[comm].kind], " as `",
-                 graph.programs[joined].name, "`, which comes ", their_count, " times");
+      return Wrong("program `", graph.programs[program].name, "` comes ", count,
+                   " times to the same ", kCollectiveKindNames[graph.comms[comm].kind], " as `",
+                   graph.programs[joined].name, "`, which comes ", their_count, " times");
     }
   }
   return absl::OkStatus();
@@ -230,17 +227,18 @@ absl::Status VerifyProgram(const ExecutionGraph& graph, const Program& program, 
   if (program.stage_mesh < -1 ||
       program.stage_mesh >= static_cast<int>(graph.stage_meshes.size()) ||
       (program.stage_mesh < 0 && !graph.stage_meshes.empty())) {
-    return Bad("lies on stage mesh ", program.stage_mesh, " of ", graph.stage_meshes.size());
+    return Wrong("lies on stage mesh ", program.stage_mesh, " of ", graph.stage_meshes.size());
   }
   const DeviceMesh& mesh = graph.MeshOf(program);
   for (size_t i = 0; i < program.where.size(); ++i) {
     const auto& [axis, coordinate] = program.where[i];
     if (axis < 0 || axis >= mesh.num_axes() || coordinate < 0 || coordinate >= mesh.size(axis)) {
-      return Bad("its place is coordinate ", coordinate, " of mesh axis ", axis,
-                 ", which does not exist");
+      return Wrong("its place is coordinate ", coordinate, " of mesh axis ", axis,
+                   ", which does not exist");
     }
     for (size_t j = 0; j < i; ++j) {
-      if (program.where[j].first == axis) return Bad("its place names mesh axis ", axis, " twice");
+      if (program.where[j].first == axis)
+        return Wrong("its place names mesh axis ", axis, " twice");
     }
   }
   std::vector<bool> seen(graph.blocks.size());
@@ -264,30 +262,30 @@ absl::Status VerifyStagePlaces(const ExecutionGraph& graph) {
       const int64_t device = place + graph.ShiftOf(program);
       if (!graph.Runs(program, device)) continue;
       if (device < 0 || device >= graph.mesh.num_devices()) {
-        return Bad("program `", program.name, "` is on device ", device, " of ",
-                   graph.mesh.num_devices());
+        return Wrong("program `", program.name, "` is on device ", device, " of ",
+                     graph.mesh.num_devices());
       }
       if (program_of[device] >= 0) {
-        return Bad("programs `", graph.programs[program_of[device]].name, "` and `", program.name,
-                   "` claim the same devices");
+        return Wrong("programs `", graph.programs[program_of[device]].name, "` and `", program.name,
+                     "` claim the same devices");
       }
       program_of[device] = static_cast<int32_t>(p);
     }
   }
   const auto idle = std::find(program_of.begin(), program_of.end(), -1);
   if (idle == program_of.end()) return absl::OkStatus();
-  return Bad("device ", idle - program_of.begin(), " runs no program; each runs exactly one");
+  return Wrong("device ", idle - program_of.begin(), " runs no program; each runs exactly one");
 }
 
 absl::Status VerifyReshard(const ExecutionGraph& graph, const Reshard& reshard) {
-  if (reshard.ways.empty()) return Bad("has no way to go");
+  if (reshard.ways.empty()) return Wrong("has no way to go");
   for (const Reshard::Way& way : reshard.ways) {
     for (const Reshard::Flow& flow : way.flows) {
       const int64_t devices = graph.mesh.num_devices();
       if (flow.from < 0 || flow.from >= devices || flow.to < 0 || flow.to >= devices ||
           flow.bytes < 0) {
-        return Bad("sends ", flow.bytes, " bytes from device ", flow.from, " to ", flow.to, " of ",
-                   devices);
+        return Wrong("sends ", flow.bytes, " bytes from device ", flow.from, " to ", flow.to,
+                     " of ", devices);
       }
     }
     if (way.after.bytes > 0) {
@@ -318,14 +316,14 @@ absl::Status VerifyPlaces(const ExecutionGraph& graph) {
     placed += devices;
     for (size_t q = 0; q < p; ++q) {
       if (!Disjoint(graph.programs[p], graph.programs[q])) {
-        return Bad("programs `", graph.programs[q].name, "` and `", graph.programs[p].name,
-                   "` claim the same devices");
+        return Wrong("programs `", graph.programs[q].name, "` and `", graph.programs[p].name,
+                     "` claim the same devices");
       }
     }
   }
   if (placed != graph.mesh.num_devices()) {
-    return Bad("programs cover ", placed, " of ", graph.mesh.num_devices(),
-               " devices of the mesh; each device runs exactly one");
+    return Wrong("programs cover ", placed, " of ", graph.mesh.num_devices(),
+                 " devices of the mesh; each device runs exactly one");
   }
   return absl::OkStatus();
 }
@@ -347,14 +345,14 @@ bool DifferOnlyAlong(const std::vector<int>& axes, const Program& a, const Progr
 
 absl::Status VerifyRendezvous(const ExecutionGraph& graph, int32_t index) {
   const auto& parties = graph.rendezvous[index].parties;
-  if (parties.size() < 2) return Bad("has ", parties.size(), " parties; it takes two");
+  if (parties.size() < 2) return Wrong("has ", parties.size(), " parties; it takes two");
   const CommSpec* comm = nullptr;
   for (size_t i = 0; i < parties.size(); ++i) {
     const auto [p, at] = parties[i];
     if (p < 0 || p >= static_cast<int32_t>(graph.programs.size()) || at < 0 ||
         at >= static_cast<int32_t>(graph.programs[p].instances.size()) ||
         graph.programs[p].instances[at].rendezvous != index) {
-      return Bad("names instance ", at, " of program ", p, ", which does not come to it");
+      return Wrong("names instance ", at, " of program ", p, ", which does not come to it");
     }
     const Program& program = graph.programs[p];
     const Block& block = graph.blocks[program.instances[at].block];
@@ -363,22 +361,22 @@ absl::Status VerifyRendezvous(const ExecutionGraph& graph, int32_t index) {
     const bool same_axes = own.axes == comm->axes || own.stage_mesh != comm->stage_mesh;
     if (own.kind != comm->kind || own.bytes != comm->bytes || !same_axes ||
         own.reshard != comm->reshard) {
-      return Bad("its parties disagree on what they communicate");
+      return Wrong("its parties disagree on what they communicate");
     }
     for (size_t j = 0; j < i; ++j) {
-      if (parties[j].program == p) return Bad("program `", program.name, "` comes to it twice");
+      if (parties[j].program == p) return Wrong("program `", program.name, "` comes to it twice");
     }
     if (!graph.stage_meshes.empty()) continue;
     if (!DifferOnlyAlong(comm->axes, graph.programs[parties[0].program], program)) {
-      return Bad("programs `", graph.programs[parties[0].program].name, "` and `", program.name,
-                 "` differ along mesh axes that it does not join");
+      return Wrong("programs `", graph.programs[parties[0].program].name, "` and `", program.name,
+                   "` differ along mesh axes that it does not join");
     }
   }
   const bool joins_two =
       comm->kind == CollectiveKind::kSendRecv || comm->kind == CollectiveKind::kReshard;
   if (joins_two && parties.size() != 2) {
-    return Bad("is a ", kCollectiveKindNames[comm->kind], " of ", parties.size(),
-               " parties; it joins two");
+    return Wrong("is a ", kCollectiveKindNames[comm->kind], " of ", parties.size(),
+                 " parties; it joins two");
   }
   return absl::OkStatus();
 }
@@ -388,15 +386,15 @@ absl::Status VerifySkew(const ExecutionGraph& graph) {
   for (size_t i = 0; i < graph.skew.axes.size(); ++i) {
     const int axis = graph.skew.axes[i];
     if (axis < 0 || axis >= graph.mesh.num_axes() || (i > 0 && axis <= graph.skew.axes[i - 1])) {
-      return Bad("loads differ along mesh axis ", axis, ", which is not there or out of order");
+      return Wrong("loads differ along mesh axis ", axis, ", which is not there or out of order");
     }
     places *= graph.mesh.size(axis);
   }
   if (!graph.skew.empty() && graph.skew.loads.size() != places) {
-    return Bad("there are ", graph.skew.loads.size(), " loads for ", places, " places");
+    return Wrong("there are ", graph.skew.loads.size(), " loads for ", places, " places");
   }
   for (const double load : graph.skew.loads) {
-    if (!(load >= 0) || load > 1e9) return Bad("a load is ", load, "; it must be 0 or more");
+    if (!(load >= 0) || load > 1e9) return Wrong("a load is ", load, "; it must be 0 or more");
   }
   return absl::OkStatus();
 }
@@ -414,7 +412,7 @@ absl::Status ExecutionGraph::Verify() const {
   for (const Block& block : blocks) {
     RETURN_IF_ERROR(VerifyBlock(*this, block)) << "block `" << block.name << "`";
   }
-  if (programs.empty()) return Bad("the execution graph has no program; it needs at least one");
+  if (programs.empty()) return Wrong("the execution graph has no program; it needs at least one");
   bool leaves = false;
   for (const Program& program : programs) {
     RETURN_IF_ERROR(VerifyProgram(*this, program, &leaves)) << "program `" << program.name << "`";
@@ -430,8 +428,8 @@ absl::Status ExecutionGraph::Verify() const {
     parties += rendezvous[i].parties.size();
   }
   if (meetings != parties) {
-    return Bad(meetings, " instances come to ", parties,
-               " places at rendezvous; an instance is missing from its rendezvous");
+    return Wrong(meetings, " instances come to ", parties,
+                 " places at rendezvous; an instance is missing from its rendezvous");
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "collectives/programs/check/buffers.h"
 #include "interop/msccl/msccl_validate.h"
 #include "interop/msccl/msccl_words.h"
@@ -24,11 +25,6 @@ struct End {
 using Connection = std::tuple<int32_t, int32_t, int32_t>;  // source, destination, channel
 using Connections = std::map<Connection, std::pair<End, End>>;
 
-template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
-
 std::string Name(const MscclAlgorithm& algorithm, const MscclStepPlace& at) {
   return MscclPlace(algorithm, at.rank, at.block, at.step);
 }
@@ -42,9 +38,9 @@ absl::Status AddBlock(const ChunkProgram& program, int32_t r, int32_t b, Connect
         out[sends ? Connection{r, peer, block.channel} : Connection{peer, r, block.channel}];
     End& end = sends ? ends.first : ends.second;
     if (end.block >= 0) {
-      return Invalid("gpu ", r, ": thread blocks ", end.block, " and ", b, " both ",
-                     sends ? "send to" : "receive from", " gpu ", peer, " on channel ",
-                     block.channel, "; a connection belongs to one of them.");
+      return Wrong("gpu ", r, ": thread blocks ", end.block, " and ", b, " both ",
+                   sends ? "send to" : "receive from", " gpu ", peer, " on channel ", block.channel,
+                   "; a connection belongs to one of them.");
     }
     end.block = b;
     for (int32_t s = 0; s < static_cast<int32_t>(block.steps.size()); ++s) {
@@ -89,14 +85,14 @@ absl::StatusOr<std::vector<MscclMessage>> PairMessages(const MscclAlgorithm& alg
     const std::string counts =
         absl::StrCat(from.steps.size(), " sends against ", to.steps.size(), " receives.");
     if (from.steps.size() > met) {
-      return Invalid(Name(algorithm, from.steps[met]), " sends to gpu ", destination,
-                     " on channel ", channel, ", where ",
-                     to.steps.empty() ? "nothing receives it" : "no receive is left", ": ", counts);
+      return Wrong(Name(algorithm, from.steps[met]), " sends to gpu ", destination, " on channel ",
+                   channel, ", where ",
+                   to.steps.empty() ? "nothing receives it" : "no receive is left", ": ", counts);
     }
     if (to.steps.size() > met) {
-      return Invalid(Name(algorithm, to.steps[met]), " receives from gpu ", source, " on channel ",
-                     channel, ", where ", from.steps.empty() ? "nothing sends" : "no send is left",
-                     ": ", counts);
+      return Wrong(Name(algorithm, to.steps[met]), " receives from gpu ", source, " on channel ",
+                   channel, ", where ", from.steps.empty() ? "nothing sends" : "no send is left",
+                   ": ", counts);
     }
     for (size_t k = 0; k < met; ++k) out.push_back({from.steps[k], to.steps[k]});
   }
@@ -109,19 +105,19 @@ absl::Status ValidateMessages(const MscclAlgorithm& algorithm) {
     const ChunkStep& from = StepAt(algorithm.program, message.from);
     const ChunkStep& to = StepAt(algorithm.program, message.to);
     if (from.source.count != to.source.count) {
-      return Invalid(Name(algorithm, message.from), " sends ", from.source.count, " chunks and ",
-                     Name(algorithm, message.to), " receives ", to.source.count,
-                     " of them; both must name the same `cnt`.");
+      return Wrong(Name(algorithm, message.from), " sends ", from.source.count, " chunks and ",
+                   Name(algorithm, message.to), " receives ", to.source.count,
+                   " of them; both must name the same `cnt`.");
     }
     if (TellsTarget(from.op) && WritesTarget(to.op) && Contradict(from.target, to.target)) {
-      return Invalid(Name(algorithm, message.from), " sends to ", Told(from.target), ", and ",
-                     Name(algorithm, message.to), " puts it into ", Told(to.target),
-                     "; both must name the same place.");
+      return Wrong(Name(algorithm, message.from), " sends to ", Told(from.target), ", and ",
+                   Name(algorithm, message.to), " puts it into ", Told(to.target),
+                   "; both must name the same place.");
     }
     if (TellsSource(to.op) && ReadsSource(from.op) && Contradict(to.source, from.source)) {
-      return Invalid(Name(algorithm, message.to), " receives from ", Told(to.source), ", and ",
-                     Name(algorithm, message.from), " sends ", Told(from.source),
-                     "; both must name the same place.");
+      return Wrong(Name(algorithm, message.to), " receives from ", Told(to.source), ", and ",
+                   Name(algorithm, message.from), " sends ", Told(from.source),
+                   "; both must name the same place.");
     }
   }
   return absl::OkStatus();

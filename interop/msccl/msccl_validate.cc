@@ -6,16 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/wrong.h"
 #include "collectives/programs/check/buffers.h"
 #include "interop/msccl/msccl_words.h"
 
 namespace plancast {
 namespace {
-
-template <typename... Parts>
-absl::Status Invalid(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
-}
 
 int32_t Size(const RankProgram& rank, ChunkBuffer buffer) {
   switch (buffer) {
@@ -34,9 +30,9 @@ absl::Status ValidateSpan(const RankProgram& rank, const ChunkSpan& span, absl::
   const int64_t size = Size(rank, span.buffer);
   if (span.first >= 0 && int64_t{span.first} + span.count <= size) return absl::OkStatus();
   const absl::string_view buffer = kMscclBuffers[static_cast<size_t>(span.buffer)].first;
-  return Invalid(place, ": the ", name, " is chunk ", span.first,
-                 span.count == 1 ? "" : absl::StrCat(" to ", int64_t{span.first} + span.count - 1),
-                 " of buffer `", buffer, "`, which has ", size, " chunks.");
+  return Wrong(place, ": the ", name, " is chunk ", span.first,
+               span.count == 1 ? "" : absl::StrCat(" to ", int64_t{span.first} + span.count - 1),
+               " of buffer `", buffer, "`, which has ", size, " chunks.");
 }
 
 absl::Status ValidateStep(const MscclAlgorithm& algorithm, int32_t r, int32_t b, int32_t s) {
@@ -45,13 +41,13 @@ absl::Status ValidateStep(const MscclAlgorithm& algorithm, int32_t r, int32_t b,
   const ChunkStep& step = block.steps[s];
   const std::string place = MscclPlace(algorithm, r, b, s);
   if (Sends(step.op) && block.send_peer < 0) {
-    return Invalid(place, " sends, and its thread block has no send peer.");
+    return Wrong(place, " sends, and its thread block has no send peer.");
   }
   if (Receives(step.op) && block.recv_peer < 0) {
-    return Invalid(place, " receives, and its thread block has no receive peer.");
+    return Wrong(place, " receives, and its thread block has no receive peer.");
   }
   if (step.op != ChunkOp::kNop && step.source.count < 1) {
-    return Invalid(place, " moves no chunk: `cnt` must be 1 or more.");
+    return Wrong(place, " moves no chunk: `cnt` must be 1 or more.");
   }
   if (ReadsSource(step.op)) {
     RETURN_IF_ERROR(ValidateSpan(rank, step.source, "source", place));
@@ -61,23 +57,22 @@ absl::Status ValidateStep(const MscclAlgorithm& algorithm, int32_t r, int32_t b,
   }
   if (step.after.block < 0) return absl::OkStatus();
   if (step.after.block >= static_cast<int32_t>(rank.blocks.size())) {
-    return Invalid(place, " waits for thread block ", step.after.block, ", and gpu ", r, " has ",
-                   rank.blocks.size(), " of them.");
+    return Wrong(place, " waits for thread block ", step.after.block, ", and gpu ", r, " has ",
+                 rank.blocks.size(), " of them.");
   }
   const auto& others = rank.blocks[step.after.block].steps;
   if (step.after.step < 0 || step.after.step >= static_cast<int32_t>(others.size())) {
-    return Invalid(place, " waits for step ", step.after.step, " of thread block ",
-                   step.after.block, ", which has ", others.size(), " steps.");
+    return Wrong(place, " waits for step ", step.after.step, " of thread block ", step.after.block,
+                 ", which has ", others.size(), " steps.");
   }
   if (step.after.block == b && step.after.step >= s) {
-    return Invalid(place, " waits for step ", step.after.step,
-                   " of its own thread block, which comes no earlier: a cycle.");
+    return Wrong(place, " waits for step ", step.after.step,
+                 " of its own thread block, which comes no earlier: a cycle.");
   }
   if (!algorithm.notes.empty() &&
       !algorithm.notes[r][step.after.block][step.after.step].published) {
-    return Invalid(place, " waits for ",
-                   MscclPlace(algorithm, r, step.after.block, step.after.step),
-                   ", whose `hasdep` is 0: it would wait for ever.");
+    return Wrong(place, " waits for ", MscclPlace(algorithm, r, step.after.block, step.after.step),
+                 ", whose `hasdep` is 0: it would wait for ever.");
   }
   return absl::OkStatus();
 }
@@ -86,9 +81,9 @@ absl::Status ValidateBuffers(const ChunkProgram& program, int32_t r) {
   const RankProgram& rank = program.ranks[r];
   const auto check = [&](absl::string_view name, int64_t chunks, int64_t times) -> absl::Status {
     if (chunks == 0 || chunks * times == program.chunks) return absl::OkStatus();
-    return Invalid("gpu ", r, ": `", name, "` is ", chunks, " and `nchunksperloop` ",
-                   program.chunks, "; ", kProgramKindNames[program.kind], " on ",
-                   program.num_ranks(), " GPUs takes ", program.chunks / times, " (or 0).");
+    return Wrong("gpu ", r, ": `", name, "` is ", chunks, " and `nchunksperloop` ", program.chunks,
+                 "; ", kProgramKindNames[program.kind], " on ", program.num_ranks(), " GPUs takes ",
+                 program.chunks / times, " (or 0).");
   };
   switch (program.kind) {
     case ProgramKind::kCustom:
@@ -128,8 +123,8 @@ absl::Status ValidateSteps(const MscclAlgorithm& algorithm) {
 absl::Status ValidateLimits(MscclAlgorithm& algorithm) {
   const ChunkProgram& program = algorithm.program;
   if (program.channels > kRcclChannels) {
-    return Invalid("`nchannels` is ", program.channels, "; RCCL has room for ", kRcclChannels,
-                   " and MSCCL for ", kMscclChannels, ".");
+    return Wrong("`nchannels` is ", program.channels, "; RCCL has room for ", kRcclChannels,
+                 " and MSCCL for ", kMscclChannels, ".");
   }
   if (program.channels > kMscclChannels) {
     algorithm.warnings.push_back(absl::StrCat("`nchannels` is ", program.channels,
@@ -143,21 +138,21 @@ absl::Status ValidateLimits(MscclAlgorithm& algorithm) {
     for (int32_t b = 0; b < static_cast<int32_t>(blocks.size()); ++b) {
       const ThreadBlock& block = blocks[b];
       if (block.steps.size() > static_cast<size_t>(kMscclSteps)) {
-        return Invalid("gpu ", r, ", thread block ", b, " has ", block.steps.size(),
-                       " steps; a thread block has room for ", kMscclSteps,
-                       ". Spread them over more channels.");
+        return Wrong("gpu ", r, ", thread block ", b, " has ", block.steps.size(),
+                     " steps; a thread block has room for ", kMscclSteps,
+                     ". Spread them over more channels.");
       }
       for (int32_t s = 0; s < static_cast<int32_t>(block.steps.size()); ++s) {
         if (block.steps[s].source.count <= kMscclCount) continue;
-        return Invalid(MscclPlace(algorithm, r, b, s), " moves ", block.steps[s].source.count,
-                       " chunks; a step moves at most ", kMscclCount, ".");
+        return Wrong(MscclPlace(algorithm, r, b, s), " moves ", block.steps[s].source.count,
+                     " chunks; a step moves at most ", kMscclCount, ".");
       }
       for (const bool sends : {true, false}) {
         if ((sends ? block.send_peer : block.recv_peer) < 0) continue;
         if (++users[{sends, block.channel}] <= kMscclBlocksPerChannel) continue;
-        return Invalid("gpu ", r, ", thread block ", b, ": more than ", kMscclBlocksPerChannel,
-                       " thread blocks ", sends ? "send" : "receive", " on channel ", block.channel,
-                       ". Spread them over more channels.");
+        return Wrong("gpu ", r, ", thread block ", b, ": more than ", kMscclBlocksPerChannel,
+                     " thread blocks ", sends ? "send" : "receive", " on channel ", block.channel,
+                     ". Spread them over more channels.");
       }
     }
   }
