@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -218,26 +219,25 @@ class BodyCompilation {
   absl::Status CompileAll() {
     const std::vector<int> hand_on = HandOnAsTheyRead(bound_);
     const std::vector<std::vector<Layout>> ports = PortLayouts(bound_, differentiated_, hand_on);
-    const size_t segments = bound_.graph.segments.size();
-    std::vector<int> segment_of(bound_.bodies.size(), -1);
+    std::vector<int> segment_of(bound_.bodies.size(), -1);  // the first that runs as this
+    std::iota(segment_of.begin(), segment_of.begin() + bound_.graph.segments.size(), 0);
     for (const std::vector<StageRun>& runs : bound_.stages) {
-      for (const StageRun& run : runs) segment_of[run.bound_body] = run.segment;
-    }
-    for (size_t b = 0; b < segments && b < bound_.bodies.size(); ++b) {
-      segment_of[b] = static_cast<int>(b);
+      for (const StageRun& run : runs) {
+        if (int& first = segment_of[run.bound_body]; first < 0) first = run.segment;
+      }
     }
     for (size_t b = 0; b < bound_.bodies.size(); ++b) {
       if (!bound_.Holds(b) || segment_of[b] < 0) {  // as no stage runs variants that are joined
         compiled_.push_back(std::make_shared<const CompiledBody>());
         continue;
       }
-      const int s = segment_of[b], last = std::max(s, bound_.bodies[b].last_segment);
+      const int s = segment_of[b], last = bound_.LastOf(b, s);
       const std::vector<Layout>& out = hand_on[last] >= 0 ? ports[hand_on[last]] : ports[last + 1];
       const std::string key = absl::StrCat(
           "blocks|", LayoutsKey(ports[s], bound_.mesh), "|", LayoutsKey(out, bound_.mesh), "|",
           ModelGraph::PathOf(bound_.graph.segments[s]), "|", keys_[b],
           bound_.bodies[b].on.empty() ? "" : absl::StrCat("|at ", request_.place.DebugString()),
-          bound_.bodies[b].pieces.empty() || !bound_.EndsModel(s) ? "" : "|ends");
+          bound_.bodies[b].pieces.empty() || !bound_.EndsModel(b, s) ? "" : "|ends");
       const auto make = [&] { return CompileBody(b, s, ports[s], out); };
       ASSIGN_OR_RETURN(auto body, session_.Memo<CompiledBody>(key, make));
       if (any_dp_ && body->depends_on_data_ranks) {  // the first's who asked: others have their own
@@ -299,7 +299,7 @@ class BodyCompilation {
     } else {
       ASSIGN_OR_RETURN(BodyInPieces cut,
                        RunInPieces(bound_.graph, bound_.mesh, bound_.bodies[b],
-                                   some ? whole : compiled.plan, bound_.EndsModel(segment)));
+                                   some ? whole : compiled.plan, bound_.EndsModel(b, segment)));
       if (some) cut.plan = PlanAt(std::move(cut.plan), cut.bound, request_.place);
       LowerContext of_pieces = context;
       of_pieces.graph = &cut.graph;

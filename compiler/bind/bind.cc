@@ -119,21 +119,21 @@ void SpreadVocabulary(const BoundModel& bound, int64_t pp,
   stages->insert(stages->end(), pp, input);
 }
 
-// BoundModel::held, of the segments' bodies and of variants that there are.
+// BoundModel::held, of the segments' bodies and of variants that there are. Segments that are
+// joined are held as well: what they share with other stages they say by themselves.
 absl::StatusOr<std::vector<bool>> HeldBodies(const BoundModel& bound, const PlanOptions& options) {
   std::vector<bool> held;
   if (options.own_stages.empty()) return held;
   const size_t segments = bound.graph.segments.size();
-  std::vector<std::vector<StageRun>> dealt = bound.stages;
-  if (dealt.empty()) {
-    ASSIGN_OR_RETURN(dealt, DealLayers(bound, options));
-  }
+  ASSIGN_OR_RETURN(const std::vector<std::vector<StageRun>> dealt, DealLayers(bound, options));
   held.resize(std::max(segments, bound.bodies.size()));
   const StagePlacement placement = PlacementOf(options);
-  for (size_t v = 0; v < dealt.size(); ++v) {
-    if (!options.Writes(placement.StageOf(static_cast<int64_t>(v)))) continue;
-    for (const StageRun& run : dealt[v]) {
-      held[run.bound_body] = held[bound.places[run.segment].alike] = true;
+  for (const std::vector<std::vector<StageRun>>* stages : {&dealt, &bound.stages}) {
+    for (size_t v = 0; v < stages->size(); ++v) {
+      if (!options.Writes(placement.StageOf(static_cast<int64_t>(v)))) continue;
+      for (const StageRun& run : (*stages)[v]) {
+        held[run.bound_body] = held[bound.places[run.segment].alike] = true;
+      }
     }
   }
   for (size_t s = 0; s < segments; ++s) held[s] = held[bound.places[s].alike];

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_COMPILER_BIND_BIND_H_
 #define PLANCAST_COMPILER_BIND_BIND_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -42,10 +43,14 @@ struct BoundModel {
   // divides is cut, to say in which layout they would read. Empty: all are.
   std::vector<bool> held;
   bool Holds(size_t body) const { return held.empty() || held[body]; }
-  // Whether nobody reads what leaves a segment.
-  bool EndsModel(int segment) const {
-    return segment + 1 == static_cast<int>(graph.segments.size()) &&
-           graph.segments[segment].repeat == 1;
+  // The segment as which a body leaves that runs from this one on (joined_layers.h).
+  int LastOf(size_t body, int segment) const {
+    return std::max(segment, bodies[body].last_segment);
+  }
+  // Whether nobody reads what leaves there.
+  bool EndsModel(size_t body, int segment) const {
+    const int last = LastOf(body, segment);
+    return last + 1 == static_cast<int>(graph.segments.size()) && graph.segments[last].repeat == 1;
   }
   // Of a model whose vocabulary is spread: the segment is of the input or the output layer.
   bool IsSpread(int segment) const { return segment < begins[1] || segment >= begins[2]; }

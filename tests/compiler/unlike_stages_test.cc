@@ -377,6 +377,26 @@ TEST(UnlikeStagesTest, TiedGradientsCrossBothWaysInTheClosedForm) {
   }
 }
 
+// The module of multi-token prediction reads the first stage's table, joined with a layer or not.
+TEST(UnlikeStagesTest, WhatJoinedModulesShareCrossesAsOfEachAlone) {
+  TransformerConfig config = Tiny(3);
+  config.mtp_layers = 1;
+  PlanUnderTest plan = PlanUnderTest::Of(config);
+  plan.Pp(2).MicroBatches(1, 2).Recomputing(Recompute::kFull);
+  plan.options().stages = {StageOptions{4, 1}, StageOptions{2, 2}};
+  Place(plan.options());
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph alone, plan.Compile());
+  plan.options().recompute_joined = 2;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph joined, plan.Compile());
+  ASSERT_EQ(alone.reshards.size(), 4);
+  ASSERT_EQ(joined.reshards.size(), 4);
+  for (const int shared : {2, 3}) {
+    EXPECT_GE(Crossing(alone.reshards[shared].ways.back()), kTable);
+    EXPECT_EQ(Crossing(joined.reshards[shared].ways.back()),
+              Crossing(alone.reshards[shared].ways.back()));
+  }
+}
+
 // Ranks that keep shards of gradients send and receive those alone: each element once.
 TEST(UnlikeStagesTest, OfShardedGradientsShardsCross) {
   PlanUnderTest plan = PlanUnderTest::Of(Tiny(4, /*tied=*/true));
