@@ -104,11 +104,16 @@ struct SoftwareProfile {
     bool grad_clip = true;             // gradient norm, its all-reduce, scaling
     bool fp16_overflow_check = false;  // one more pass over gradients, for fp16 only
     OptimizerType type = OptimizerType::kAdam;
-    bool foreach_optimizer = false;  // one pass for each arithmetic operation of it
+    bool foreach_optimizer = false;            // one pass for each arithmetic operation of it
+    std::set<OptimizerType> whole_reductions;  // with which zero=1 reduces gradients whole
+    // Where a sharded optimizer's parameters are gathered behind its step as lists of the ranks'
+    // parts, the host's time for a part of one tensor; 0: they are not.
+    double part_s = 0;
+    bool reduces_whole() const { return whole_reductions.count(type) > 0; }
     // The norm of all gradients; LAMB asks for it, too.
     bool finds_norm() const { return grad_clip || type == OptimizerType::kLamb; }
     PLANCAST_KEY_FIELDS(Update, fresh_gradients, zero_grad, grad_clip, fp16_overflow_check, type,
-                        foreach_optimizer)
+                        foreach_optimizer, whole_reductions, part_s)
   };
 
   // Messages of data parallelism, and shards.

@@ -52,11 +52,19 @@ absl::StatusOr<ShardCut> ShardCutNamed(const std::string& name) {
       absl::StrCat("shard_cut is `", name, "`; it must be `parameter`, `unit` or `rows`."));
 }
 
+absl::StatusOr<OptimizerType> OptimizerOf(const std::string& name, absl::string_view field) {
+  const std::optional<OptimizerType> type = kOptimizerTypeNames.Find(name);
+  if (type.has_value()) return *type;
+  return absl::InvalidArgumentError(absl::StrCat(field, " is `", name, "`; it must be one of ",
+                                                 JoinQuoted(kOptimizerTypeNames), "."));
+}
+
 absl::Status CheckFractions(const proto::SoftwareProfile& p) {
   struct Figure {
     absl::string_view name;
     double value, low, high;
   };
+  const proto::Communicators& c = p.communicators();
   // The upper ends only catch slips of unit (milliseconds, percent).
   for (const Figure& f :
        {Figure{"launch_s", p.launch_s(), 0, 0.01}, Figure{"host_sync_s", p.host_sync_s(), 0, 1},
@@ -68,15 +76,13 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
         Figure{"list_collectives.above_elements",
                static_cast<double>(p.list_collectives().above_elements()), 0, 1e15},
         Figure{"list_collectives.part_s", p.list_collectives().part_s(), 0, 0.01},
+        Figure{"gathered_part_s", p.gathered_part_s(), 0, 0.01},
         Figure{"comm_interference", p.comm_interference(), 0, 1},
         Figure{"allocator.fragmentation", p.allocator().fragmentation(), 0, 1},
-        Figure{"communicators.channels", static_cast<double>(p.communicators().channels()), 0, 64},
-        Figure{"communicators.ring_peers", static_cast<double>(p.communicators().ring_peers()), 0,
-               64},
-        Figure{"communicators.all_to_all_peers",
-               static_cast<double>(p.communicators().all_to_all_peers()), 0, 1e6},
-        Figure{"communicators.all_to_all_channels",
-               static_cast<double>(p.communicators().all_to_all_channels()), 0, 64}}) {
+        Figure{"communicators.channels", 1.0 * c.channels(), 0, 64},
+        Figure{"communicators.ring_peers", 1.0 * c.ring_peers(), 0, 64},
+        Figure{"communicators.all_to_all_peers", 1.0 * c.all_to_all_peers(), 0, 1e6},
+        Figure{"communicators.all_to_all_channels", 1.0 * c.all_to_all_channels(), 0, 64}}) {
     if (f.value >= f.low && f.value <= f.high) continue;  // false for nan
     return absl::InvalidArgumentError(
         absl::StrCat(f.name, " is ", f.value, "; it must be from ", f.low, " to ", f.high, "."));
@@ -404,13 +410,12 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.kernels.first_dim_collectives = p.first_dim_collectives();
   profile.kernels.repeats_kv = p.repeats_kv();
   if (!p.optimizer_type().empty()) {
-    const std::optional<OptimizerType> type = kOptimizerTypeNames.Find(p.optimizer_type());
-    if (!type.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat("optimizer_type is `", p.optimizer_type(),
-                                                     "`; it must be one of ",
-                                                     JoinQuoted(kOptimizerTypeNames), "."));
-    }
-    profile.update.type = *type;
+    ASSIGN_OR_RETURN(profile.update.type, OptimizerOf(p.optimizer_type(), "optimizer_type"));
+  }
+  profile.update.part_s = p.gathered_part_s();
+  for (const std::string& name : p.whole_reductions()) {
+    ASSIGN_OR_RETURN(const OptimizerType type, OptimizerOf(name, "whole_reductions"));
+    profile.update.whole_reductions.insert(type);
   }
   profile.update.foreach_optimizer = p.foreach_optimizer();
   profile.kernels.separate_products.insert(p.separate_products().begin(),

@@ -139,7 +139,8 @@ GradientFlow::Bucket& GradientFlow::BucketOf(const ParameterHomes& homes) {
   const auto known = std::find_if(pending_.begin(), pending_.end(),
                                   [&](const Bucket& bucket) { return bucket.Takes(homes); });
   if (known != pending_.end()) return *known;
-  pending_.push_back({homes.zero >= 1, homes.state_on_host, homes.bucket_bytes});
+  const bool whole = homes.zero == 1 && !homes.over && profile_.update.reduces_whole();
+  pending_.push_back({homes.zero >= 1, whole, homes.state_on_host, homes.bucket_bytes});
   pending_.back().over = homes.over;
   return pending_.back();
 }
@@ -232,14 +233,14 @@ void GradientFlow::Reduce(Bucket* bucket, bool whole, int32_t behind) {
     batch.push_back({{}, count, whole ? 1 : MessagesFor(bucket->bytes, count), axes});
   }
   if (batch.empty() && !over_own.empty()) return;
+  const bool scatters = bucket->sharded && !bucket->whole;
   const auto make = [&] {
-    return GradientReduction(mesh_, options_, profile_, bucket->sharded, elements, messages, cut,
-                             batch);
+    return GradientReduction(mesh_, options_, profile_, scatters, elements, messages, cut, batch);
   };
   const bool plain = cut.empty() && batch.empty() && in_.homes == nullptr;
   const int32_t block = plain ? writer_.BlockOf({BlockKey::kReduction, elements, messages}, make)
                               : writer_.BlockOf(writer_.catalogue().NumberOfText(
-                                    MessagesKey(bucket->sharded ? "sharded reduction" : "reduction",
+                                    MessagesKey(scatters ? "sharded reduction" : "reduction",
                                                 elements, messages, cut, batch),
                                     make));
   reductions_.push_back(writer_.Append(block, Phase::kComm, 0, 0, {{behind, -1, -1}}));

@@ -69,6 +69,7 @@ class GradientFlow {
   // Gradients whose reduction is due.
   struct Bucket {
     bool sharded = false;  // each rank needs the sum of its shard alone
+    bool whole = false;    // and gets all of it nevertheless
     bool on_host = false;  // which goes to an optimizer there
     int64_t bytes = 0;     // of a full one
     int64_t elements = 0;
@@ -97,9 +98,9 @@ class GradientFlow {
   bool Gathers(const ParameterHomes& homes) const {
     return (shares_ || homes.over.has_value()) && (homes.zero == 1 || homes.zero == 2);
   }
+  int64_t TrainedTensors() const;
   // The optimizer's step for so many of them; norms of tensors are added where it needs them.
   int32_t StepBlock(int64_t elements, GradientNorm* norm, ShardedUpdate* sharded);
-  void CountTensors(ShardedUpdate* sharded) const;
   void AddTensorNorms(GradientNorm* norm) const;
   // Of how many parameters the device keeps the state.
   int64_t Kept() const;
@@ -128,6 +129,7 @@ class GradientFlow {
     int64_t elements = 0;
     ElementsByAxes cut;
     ElementsByHome own;
+    int64_t tensors = 0;  // that come as lists of the ranks' parts
 
     void AddOwn(const ElementsByHome& elements, int64_t times);
     int64_t Own() const;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/int128.h"
 #include "compiler/bind/plan_mesh.h"
+#include "compiler/lower/kernels/lower_kernel.h"
 #include "compiler/sharding/shard_axes.h"
 
 namespace plancast {
@@ -105,15 +106,28 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
 
 BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
                               double element_bytes, int messages, const ElementsByAxes& cut,
-                              const ElementsByHome& own) {
+                              const ElementsByHome& own, const ListedParts& parts) {
   BlockBuilder builder("param all_gather");
+  const int64_t shards = ShardAxesOf(mesh, options, DataAxes(mesh)).shards;
+  // `times` over all elements; for each rank `each` parts.
+  const auto copy = [&](const char* label, int times, double each, int after) {
+    if (parts.tensors == 0) return after;
+    const double bytes = static_cast<double>(elements) * element_bytes * times;
+    KernelSpec kernel = CopyKernel(label, bytes, bytes);
+    const double launches = std::round(each * static_cast<double>(shards));
+    kernel.launches = static_cast<int>(std::clamp(launches, 1.0, 1e6));
+    return builder.AddKernel(kernel, Purpose::kOptimizer, label, {after});
+  };
+  const int listed = copy("param to_lists", 1, 1, BlockBuilder::kNone);
+  int last = listed;
   const auto add = [&](const std::vector<int>& axes, int64_t count, int times) {
-    AddMessages(CollectiveKind::kAllGather, StreamKind::kGradComm,
-                ShardAxesOf(mesh, options, axes).shard, count, element_bytes, times,
-                BlockBuilder::kNone, &builder);
+    last = AddMessages(CollectiveKind::kAllGather, StreamKind::kGradComm,
+                       ShardAxesOf(mesh, options, axes).shard, count, element_bytes, times, listed,
+                       &builder);
   };
   if (elements > 0 || (cut.empty() && own.empty())) add(DataAxes(mesh), elements, messages);
   for (const auto& [axes, count] : cut) add(axes, count, 1);
+  copy("param from_lists", 2, static_cast<double>(parts.tensors) * parts.launches, last);
   for (const auto& [home, count] : own) {
     AddMessages(home.rooted() ? CollectiveKind::kBroadcast : CollectiveKind::kAllGather,
                 StreamKind::kGradComm, home.axes, count, element_bytes, 1, BlockBuilder::kNone,

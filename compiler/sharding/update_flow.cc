@@ -65,20 +65,22 @@ int32_t GradientFlow::StepBlock(int64_t elements, GradientNorm* norm, ShardedUpd
     return writer_.BlockOf(
         {BlockKey::kOptimizer, elements, sharded->freed_gradients + sharded->freed_shards}, make);
   }
-  if (lamb || copies) CountTensors(sharded);
+  if (lamb || copies) sharded->tensors += TrainedTensors();
   if (lamb) AddTensorNorms(norm);
   return writer_.BlockOf(
       writer_.catalogue().NumberOfText(UpdateKey(elements, *sharded, *norm), make));
 }
 
-void GradientFlow::CountTensors(ShardedUpdate* sharded) const {
+int64_t GradientFlow::TrainedTensors() const {
+  int64_t tensors = 0;
   contents_.ForEachRun([&](const StageRun& run) {
     contents_.ForEachPart(run, [&](const HomePart& part) {
       for (const BodyState::Parameter& each : part.state->each) {
-        if (!each.frozen) sharded->tensors += run.count;
+        if (!each.frozen) tensors += run.count;
       }
     });
   });
+  return tensors;
 }
 
 void GradientFlow::AddTensorNorms(GradientNorm* norm) const {

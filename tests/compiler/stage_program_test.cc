@@ -112,6 +112,22 @@ TEST(StageProgramTest, GradientsAreReducedOnceAnIteration) {
   EXPECT_EQ(blocks.back(), "optimizer");
 }
 
+// Software that reduces gradients whole gathers what its ranks update none the less.
+TEST(StageProgramTest, ZeroOneReducesSharesUnlessTheSoftwareReducesAll) {
+  for (const bool whole : {false, true}) {
+    PlanUnderTest plan = PlanUnderTest::Of(Small());
+    plan.Dp(2).Zero1().MicroBatches(1, 8);
+    if (whole) plan.profile().update.whole_reductions = {OptimizerType::kAdam};
+    const ExecutionGraph graph = Compiled(plan);
+    const std::vector<std::string> blocks = BlocksRun(graph, graph.programs[0]);
+    EXPECT_EQ(Count(blocks, "grad all_reduce"), whole);
+    EXPECT_EQ(Count(blocks, "grad reduce_scatter"), !whole);
+    EXPECT_EQ(Count(blocks, "param all_gather"), 1);
+    plan.profile().update.type = OptimizerType::kSgd;  // is not among them
+    EXPECT_EQ(Count(BlocksRun(Compiled(plan), Compiled(plan).programs[0]), "grad all_reduce"), 0);
+  }
+}
+
 TEST(StageProgramTest, OverlappedGradientsLeaveInBucketsDuringTheLastBackwardPass) {
   PlanUnderTest plan = PlanUnderTest::Of(Small());
   plan.Dp(2).MicroBatches(1, 8);

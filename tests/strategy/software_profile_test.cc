@@ -203,6 +203,10 @@ TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
   EXPECT_THAT(with("flash", "fast"), StatusIs(code, HasSubstr("`fast`")));
   EXPECT_THAT(with("\"grad\"", "\"all\""), StatusIs(code, HasSubstr("`all`")));
   EXPECT_THAT(with("1000", "-1"), StatusIs(code, HasSubstr("bucket_bytes is -1")));
+  EXPECT_THAT(with("bucket_bytes: 1000", "bucket_bytes: 1000 whole_reductions: \"adamant\""),
+              StatusIs(code, HasSubstr("whole_reductions is `adamant`; it must be one of `adam`")));
+  EXPECT_THAT(with("bucket_bytes: 1000", "bucket_bytes: 1000 gathered_part_s: 1"),
+              StatusIs(code, HasSubstr("gathered_part_s is 1; it must be from 0 to 0.01")));
   EXPECT_THAT(with("bucket_bytes: 1000", "bucket_bytes: 1000 first_bucket_bytes: 1001"),
               StatusIs(code, HasSubstr("first_bucket_bytes is 1001; it must be from 0 to")));
   EXPECT_THAT(with("comm_scale: 1", "comm_scale: 1 vocab_pad_multiple: -1"),

@@ -60,5 +60,19 @@ TEST(GradientReductionTest, ZeroOneScatters) {
   EXPECT_EQ(block.comms[0].kind, CollectiveKind::kReduceScatter);
 }
 
+TEST(ParameterGatherTest, ListsOfPartsAreCopiedTensorByTensor) {
+  ListedParts parts;
+  parts.tensors = 10;
+  parts.launches = 2.5;
+  const BlockTemplate block = ParameterGather(Mesh(), Options(4, 1), 1000, 2, 1, {}, {}, parts);
+  ASSERT_EQ(block.block.size(), 3);
+  ASSERT_EQ(block.kernels.size(), 2u);
+  EXPECT_EQ(block.comms[0].bytes, 2000);
+  EXPECT_EQ(block.kernels[0].launches, 4);  // a flat tensor for each rank
+  EXPECT_EQ(block.kernels[0].read_bytes, 2000);
+  EXPECT_EQ(block.kernels[1].launches, 2.5 * 10 * 4);
+  EXPECT_EQ(block.kernels[1].write_bytes, 2 * 2000);
+}
+
 }  // namespace
 }  // namespace plancast

@@ -178,10 +178,17 @@ def _deal_layers(row: Row, keys: dict[str, str], chosen: dict[str, str]) -> None
         keys["layout"] = layout_text([*dealt[:-1], dealt[-1] + multi_token_layers(row)])
         chosen["layout"] = f"{keys['layout']} (not stated: as in the software's recipes)"
         return
-    layout = layout_of(row.software, row.layers or 0, pp * vpp)
+    layout = layout_of(row.software, row.layers or 0, pp * vpp, _head_in_layers(row))
     if layout is not None:
         keys["layout"] = layout
         chosen["layout"] = f"{layout} (not stated: as the software deals)"
+
+
+def _head_in_layers(row: Row) -> float:
+    """Weights of the output layer's product as a multiple of those of a layer's products."""
+    hidden, ffn = row.hidden or 0, row.ffn_hidden or 0
+    products = 3 if row.mlp == "swiglu" else 2
+    return (row.vocab or 0) / (4 * hidden + products * ffn) if hidden else 0.0
 
 
 def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> list[Candidate]:

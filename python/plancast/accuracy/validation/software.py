@@ -208,13 +208,21 @@ def overlaps_tp(software: str, dtype: str) -> bool:
     return _of(software, "no_tp_overlap") != dtype
 
 
-def layout_of(software: str, layers: int, stages: int) -> str | None:
+def layout_of(software: str, layers: int, stages: int, head: float = 0.0) -> str | None:
     """How this software deals layers to (virtual) stages; None: as the forecast chooses.
+
+    Args:
+      software: as the row calls it.
+      layers: of the model.
+      stages: virtual stages.
+      head: weights of the output layer's product, as a multiple of those of a layer's.
 
     >>> layout_of("Aleph Alpha scaling fork 2023 / kernel flash_attention2", 40, 4)
     '10+11x2+8'
     >>> layout_of("NeMo AutoModel 26.02", 61, 28)
     '3x5+2x23'
+    >>> layout_of("nanotron v0.5", 16, 2, head=4.0)
+    '11+5'
     """
     how = _of(software, "stages")
     if stages < 2 or how is None:
@@ -222,11 +230,24 @@ def layout_of(software: str, layers: int, stages: int) -> str | None:
     if how == "more_at_front":
         least, more = divmod(layers, stages)
         return plan.layout_text([least + (stage < more) for stage in range(stages)])
+    if how == "by_weights":
+        return _by_weights(layers, stages, head)
     modules, more = divmod(layers + 3, stages)
     counts = [modules + (stage < more) for stage in range(stages)]
     counts[0] -= 1
     counts[-1] -= 2
     return plan.layout_text(counts)
+
+
+def _by_weights(layers: int, stages: int, head: float) -> str | None:
+    """The next stage begins behind the layer that brings the sum of weights beyond its share."""
+    counts = [0] * stages
+    stage = 0
+    for layer in range(1, layers + 1):
+        counts[stage] += 1
+        if layer * stages > (layers + head) * (stage + 1) and stage + 1 < stages:
+            stage += 1
+    return plan.layout_text(counts) if all(counts) else None
 
 
 def recipe_layout(software: str, model: str, stages: int) -> list[int] | None:
