@@ -41,6 +41,8 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
     const auto types = kOptimizerTypeNames.Values();
     p.update.type = types[dice.Below(types.size())];
   }
+  if (dice.Maybe(4)) p.update.whole_reductions = {p.update.type};
+  if (dice.Maybe(4)) p.update.part_s = 10 * p.host.launch_s;
 }
 
 namespace {
