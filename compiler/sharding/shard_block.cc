@@ -121,7 +121,8 @@ class ShardTasks {
 
   // Gradients side by side in the type of the reduction, then the reduction. Returns
   // the task that ends it.
-  int Reduce(const ShardUnit& unit, int64_t given_up, std::vector<int> deps, bool makes_shards) {
+  int Reduce(const ShardUnit& unit, const std::vector<int64_t>& given_up, std::vector<int> deps,
+             bool makes_shards) {
     const int64_t left_out = LeftOut(unit);
     const double from = static_cast<double>(unit.elements() - left_out) * style_.whole_gradient;
     const double to = static_cast<double>(unit.padded() - left_out) * types_.reduced;
@@ -134,8 +135,9 @@ class ShardTasks {
     }
     int copy = out_.AddKernel(CopyKernel("copy_in", from, to), purpose_, label, deps);
     out_.AddMemory(copy, false, MemoryKind::kGradients, Reduced(unit), ReducedBytes(unit));
-    out_.AddMemory(copy, true, MemoryKind::kGradients, Gradients(unit),
-                   -WholeBytes(given_up, WholeGradient(unit)));
+    int64_t bytes = 0;  // each block rounds its own
+    for (const int64_t made : given_up) bytes += WholeBytes(made, WholeGradient(unit));
+    out_.AddMemory(copy, true, MemoryKind::kGradients, Gradients(unit), -bytes);
     if (flat) {
       // It is divided by a part of the ranks before it is summed, by the rest after.
       copy = out_.AddKernel(CopyKernel("predivide", to, to), purpose_, label, {copy});

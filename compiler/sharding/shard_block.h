@@ -30,8 +30,9 @@ struct ShardedStep {
   bool keeps_part = false;           // of `frees`, from the forward to the backward pass
 
   // Backward: gradients.
-  const ShardUnit* reduce = nullptr;          // reduced when the repeat is over
-  int64_t reduced_gradients = 0;              // elements of gradients that are given up by it
+  const ShardUnit* reduce = nullptr;  // reduced when the repeat is over
+  // Elements of gradients that are given up by it, as blocks have made them.
+  std::vector<int64_t> reduced_gradients;
   const ShardUnit* reduced_before = nullptr;  // whose reduction the repeat before began
   bool ends_reductions = false;               // the last of the pass: waited for and given up
   bool accumulates = false;                   // onto gradients of micro-batches before

@@ -6,6 +6,7 @@
 
 #include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/schedule/vocabulary_schedule.h"
 #include "compiler/sharding/gradient_blocks.h"
 #include "compiler/sharding/stage_state.h"
@@ -253,11 +254,11 @@ class ShardedPasses::Maker {
   }
 
   int32_t NumberOf(const StageRun& run, const ShardedStep& s) {
-    std::string key =
-        absl::StrCat("sharded|", run.bound_body, "|", weights_ ? "W" : "", backward_, s.keeps_part,
-                     s.ends_reductions, s.accumulates, s.makes_shards, "|", s.ports, "|",
-                     KeyOf(s.gather), "|", KeyOf(s.own), "|", KeyOf(s.frees), "|", KeyOf(s.reduce),
-                     "|", KeyOf(s.reduced_before), "|", s.reduced_gradients, "|", types_);
+    std::string key = absl::StrCat(
+        "sharded|", run.bound_body, "|", weights_ ? "W" : "", backward_, s.keeps_part,
+        s.ends_reductions, s.accumulates, s.makes_shards, "|", s.ports, "|", KeyOf(s.gather), "|",
+        KeyOf(s.own), "|", KeyOf(s.frees), "|", KeyOf(s.reduce), "|", KeyOf(s.reduced_before), "|",
+        absl::StrJoin(s.reduced_gradients, ","), "|", types_);
     if (s.whole != nullptr) absl::StrAppend(&key, "|", run.segment, "|", first_);
     const BlockTemplate& own = OwnBlock(run);  // before the catalogue looks for this one
     return writer_.catalogue().NumberOfText(key, [&] {

@@ -89,9 +89,11 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
         }
       });
       for (const BlockTemplate* block : {&body.blocks.backward, &body.blocks.weights}) {
+        int64_t made = 0;
         for (const BlockTemplate::Gradient& g : block->gradients) {
-          if (!g.further && (whole == nullptr || !(*whole)[g.tensor])) unit.gradients += g.elements;
+          if (!g.further && (whole == nullptr || !(*whole)[g.tensor])) made += g.elements;
         }
+        if (made > 0) unit.gradients.push_back(made);
       }
       unit.stays =
           unit.stays || joins || !Reshards(options) ||

@@ -17,13 +17,13 @@ namespace plancast {
 class ShardedStage {
  public:
   struct Unit {
-    ShardUnit sizes;        // of what has sharded gradients, or would have if it were trained
-    ShardUnit weights;      // of these what is gathered
-    ShardUnit trained;      // of these what is trained
-    int64_t repeats = 1;    // of the body, each a unit
-    bool stays = false;     // gathered until its backward pass is over
-    int64_t gradients = 0;  // elements of sharded ones before they are reduced
-    bool backward = false;  // some module of it has anything to do in the backward pass
+    ShardUnit sizes;      // of what has sharded gradients, or would have if it were trained
+    ShardUnit weights;    // of these what is gathered
+    ShardUnit trained;    // of these what is trained
+    int64_t repeats = 1;  // of the body, each a unit
+    bool stays = false;   // gathered until its backward pass is over
+    std::vector<int64_t> gradients;  // elements of sharded ones before they are reduced, by block
+    bool backward = false;           // some module of it has anything to do in the backward pass
     bool all_trained = true, all_gathered = true;  // sizes are those of trained, of weights
   };
 
