@@ -109,11 +109,12 @@ struct SoftwareProfile {
     // Where a sharded optimizer's parameters are gathered behind its step as lists of the ranks'
     // parts, the host's time for a part of one tensor; 0: they are not.
     double part_s = 0;
+    bool owners_broadcast = false;  // a sharded optimizer's ranks own whole tensors, see the proto
     bool reduces_whole() const { return whole_reductions.count(type) > 0; }
     // The norm of all gradients; LAMB asks for it, too.
     bool finds_norm() const { return grad_clip || type == OptimizerType::kLamb; }
     PLANCAST_KEY_FIELDS(Update, fresh_gradients, zero_grad, grad_clip, fp16_overflow_check, type,
-                        foreach_optimizer, whole_reductions, part_s)
+                        foreach_optimizer, whole_reductions, part_s, owners_broadcast)
   };
 
   // Messages of data parallelism, and shards.

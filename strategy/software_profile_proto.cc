@@ -413,6 +413,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
     ASSIGN_OR_RETURN(profile.update.type, OptimizerOf(p.optimizer_type(), "optimizer_type"));
   }
   profile.update.part_s = p.gathered_part_s();
+  profile.update.owners_broadcast = p.owners_broadcast();
   for (const std::string& name : p.whole_reductions()) {
     ASSIGN_OR_RETURN(const OptimizerType type, OptimizerOf(name, "whole_reductions"));
     profile.update.whole_reductions.insert(type);

@@ -129,7 +129,7 @@ class GradientFlow {
     int64_t elements = 0;
     ElementsByAxes cut;
     ElementsByHome own;
-    int64_t tensors = 0;  // that come as lists of the ranks' parts
+    ReturnStyle style;
 
     void AddOwn(const ElementsByHome& elements, int64_t times);
     int64_t Own() const;

@@ -106,12 +106,12 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
 
 BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
                               double element_bytes, int messages, const ElementsByAxes& cut,
-                              const ElementsByHome& own, const ListedParts& parts) {
+                              const ElementsByHome& own, const ReturnStyle& style) {
   BlockBuilder builder("param all_gather");
   const int64_t shards = ShardAxesOf(mesh, options, DataAxes(mesh)).shards;
   // `times` over all elements; for each rank `each` parts.
   const auto copy = [&](const char* label, int times, double each, int after) {
-    if (parts.tensors == 0) return after;
+    if (style.listed == 0) return after;
     const double bytes = static_cast<double>(elements) * element_bytes * times;
     KernelSpec kernel = CopyKernel(label, bytes, bytes);
     const double launches = std::round(each * static_cast<double>(shards));
@@ -121,13 +121,15 @@ BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options
   const int listed = copy("param to_lists", 1, 1, BlockBuilder::kNone);
   int last = listed;
   const auto add = [&](const std::vector<int>& axes, int64_t count, int times) {
-    last = AddMessages(CollectiveKind::kAllGather, StreamKind::kGradComm,
-                       ShardAxesOf(mesh, options, axes).shard, count, element_bytes, times, listed,
-                       &builder);
+    const std::vector<int> shard = ShardAxesOf(mesh, options, axes).shard;
+    const int owners = static_cast<int>(std::min(style.owners, mesh.SizeOf(shard)));
+    last = AddMessages(owners > 0 ? CollectiveKind::kBroadcast : CollectiveKind::kAllGather,
+                       StreamKind::kGradComm, shard, count, element_bytes,
+                       owners > 0 ? owners : times, listed, &builder);
   };
   if (elements > 0 || (cut.empty() && own.empty())) add(DataAxes(mesh), elements, messages);
   for (const auto& [axes, count] : cut) add(axes, count, 1);
-  copy("param from_lists", 2, static_cast<double>(parts.tensors) * parts.launches, last);
+  copy("param from_lists", 2, static_cast<double>(style.listed) * style.launches, last);
   for (const auto& [home, count] : own) {
     AddMessages(home.rooted() ? CollectiveKind::kBroadcast : CollectiveKind::kAllGather,
                 StreamKind::kGradComm, home.axes, count, element_bytes, 1, BlockBuilder::kNone,

@@ -42,18 +42,20 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
                                 const SoftwareProfile& profile, bool sharded, int64_t elements,
                                 int messages, const ElementsByAxes& cut = {},
                                 const std::vector<OwnReduction>& batch = {});
-// Parameters that are gathered as lists of the ranks' parts (SoftwareProfile::Update::part_s): how
-// many of them there are, and launches that the host could do in the time of a part. None: 0.
-struct ListedParts {
-  int64_t tensors = 0;
+// How updated parameters come back. As lists of the ranks' parts (SoftwareProfile::Update::part_s):
+// how many tensors do, and launches that the host could do in the time of a part. Or from ranks
+// that own whole tensors, each of which broadcasts its own when the one before has. Neither: 0.
+struct ReturnStyle {
+  int64_t listed = 0;
   double launches = 0;
+  int64_t owners = 0;
 };
 // Gathers `elements` updated parameters of a sharded optimizer, and those that are
 // `cut` over their own axes; of `own`, over exactly these, or from one rank of them.
 using ElementsByHome = std::map<HomeAxes, int64_t>;
 BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options, int64_t elements,
                               double element_bytes, int messages, const ElementsByAxes& cut = {},
-                              const ElementsByHome& own = {}, const ListedParts& parts = {});
+                              const ElementsByHome& own = {}, const ReturnStyle& style = {});
 // Sums gradients that are partial over `axes` (one message).
 BlockTemplate PartialGradientSum(const DeviceMesh& mesh, const SoftwareProfile& profile,
                                  const std::vector<int>& axes, int64_t elements);

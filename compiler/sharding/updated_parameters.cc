@@ -66,20 +66,20 @@ int32_t GradientFlow::Gather(const Gathering& what, int messages, const std::vec
                                                   contents_.ProductParameters()) /
                                static_cast<double>(all);
   const int64_t common = what.elements - (what.cut.empty() ? 0 : Total(what.cut));
-  ListedParts parts;
-  parts.tensors = what.tensors;
-  if (profile_.host.launch_s > 0) parts.launches = profile_.update.part_s / profile_.host.launch_s;
+  ReturnStyle style = what.style;
+  if (profile_.host.launch_s > 0) style.launches = profile_.update.part_s / profile_.host.launch_s;
   const auto make = [&] {
     BlockTemplate gather = ParameterGather(mesh_, options_, common, element_bytes, messages,
-                                           what.cut, what.own, parts);
+                                           what.cut, what.own, style);
     if (freed > 0) GiveUpGradients(freed, &gather.block);
     return gather;
   };
-  const bool plain = what.cut.empty() && what.own.empty() && what.tensors == 0;
+  const bool plain =
+      what.cut.empty() && what.own.empty() && what.style.listed == 0 && what.style.owners == 0;
   std::string key;
   if (!plain) {
     key = absl::StrCat(MessagesKey("gather", what.elements, messages, what.cut), "|own|", freed,
-                       "|", what.tensors);
+                       "|", what.style.listed, "|", what.style.owners);
     for (const auto& [home, count] : what.own) {
       absl::StrAppend(&key, "|", absl::StrJoin(home.axes, ","), ":", count);
       for (const auto& [axis, rank] : home.root) absl::StrAppend(&key, " on ", axis, "=", rank);
@@ -135,7 +135,8 @@ void GradientFlow::GatherUpdated(const std::vector<Join>& joins, int64_t freed) 
       all.Add(group.parameters, group.cut);
     }
   }
-  if (profile_.update.part_s > 0) all.tensors = TrainedTensors();
+  if (profile_.update.part_s > 0) all.style.listed = TrainedTensors();
+  if (profile_.update.owners_broadcast) all.style.owners = TrainedTensors();
   if (!all.empty()) Gather(all, 1, joins, freed);
 }
 

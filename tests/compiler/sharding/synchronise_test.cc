@@ -61,10 +61,10 @@ TEST(GradientReductionTest, ZeroOneScatters) {
 }
 
 TEST(ParameterGatherTest, ListsOfPartsAreCopiedTensorByTensor) {
-  ListedParts parts;
-  parts.tensors = 10;
-  parts.launches = 2.5;
-  const BlockTemplate block = ParameterGather(Mesh(), Options(4, 1), 1000, 2, 1, {}, {}, parts);
+  ReturnStyle style;
+  style.listed = 10;
+  style.launches = 2.5;
+  const BlockTemplate block = ParameterGather(Mesh(), Options(4, 1), 1000, 2, 1, {}, {}, style);
   ASSERT_EQ(block.block.size(), 3);
   ASSERT_EQ(block.kernels.size(), 2u);
   EXPECT_EQ(block.comms[0].bytes, 2000);
@@ -72,6 +72,19 @@ TEST(ParameterGatherTest, ListsOfPartsAreCopiedTensorByTensor) {
   EXPECT_EQ(block.kernels[0].read_bytes, 2000);
   EXPECT_EQ(block.kernels[1].launches, 2.5 * 10 * 4);
   EXPECT_EQ(block.kernels[1].write_bytes, 2 * 2000);
+}
+
+TEST(ParameterGatherTest, OwnersOfWholeTensorsBroadcastInTurn) {
+  const auto with = [](int64_t owners) {
+    ReturnStyle style;
+    style.owners = owners;
+    return ParameterGather(Mesh(), Options(4, 1), 1000, 2, 1, {}, {}, style);
+  };
+  const BlockTemplate few = with(3);
+  EXPECT_EQ(few.block.size(), 3);
+  EXPECT_EQ(few.comms[0].kind, CollectiveKind::kBroadcast);
+  EXPECT_EQ(few.comms[0].bytes, 667);
+  EXPECT_EQ(with(100).block.size(), 4);  // ranks
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
   }
   if (dice.Maybe(4)) p.update.whole_reductions = {p.update.type};
   if (dice.Maybe(4)) p.update.part_s = 10 * p.host.launch_s;
+  p.update.owners_broadcast = dice.Maybe(4);
 }
 
 namespace {
