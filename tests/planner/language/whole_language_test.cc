@@ -264,6 +264,14 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     pieces_ += HasPieces(random);
   }
 
+  // Of each kind that few plans are.
+  bool SawRareOnes() const {
+    const auto some = {overlapping_, apart_copied_,   apart_on_ranks_, apart_quantized_,
+                       apart_kept_,  spread_sharded_, placed_on_ranks_};
+    return std::min(some) > 0 && units_ > kPlansPerSlice / 100 && spread_ > kPlansPerSlice / 100 &&
+           apart_sharded_ > kPlansPerSlice / 200;
+  }
+
   int64_t plans_ = 0, ranks_ = 0, classes_ = 0, exact_ = 0, own_meshes_ = 0, mixed_ = 0,
           on_some_ranks_ = 0, units_ = 0, overlapping_ = 0, pieces_ = 0, spread_ = 0,
           apart_sharded_ = 0, apart_copied_ = 0, apart_on_ranks_ = 0, spread_sharded_ = 0,
@@ -277,7 +285,10 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
   uint32_t seed = FirstSeed();
   std::cout << "seeds from " << seed << "\n";
   int64_t drawn = 0;
-  for (; plans_ < kPlansPerSlice && !HasFailure(); ++seed, ++drawn) Compare(seed);
+  const auto enough = [&] {  // some more where chance has left out a kind
+    return plans_ >= kPlansPerSlice && (SawRareOnes() || plans_ >= 2 * kPlansPerSlice);
+  };
+  for (; !enough() && !HasFailure(); ++seed, ++drawn) Compare(seed);
   std::cout << plans_ << " of " << drawn << " plans compared, " << ranks_ << " ranks in "
             << classes_ << " classes; " << own_meshes_ << " with stages of their own, " << mixed_
             << " on mixed machines, " << on_some_ranks_ << " with nodes on some ranks, " << exact_
@@ -295,18 +306,9 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
   EXPECT_GT(own_meshes_, kPlansPerSlice / 10);
   EXPECT_GT(mixed_, kPlansPerSlice / 10);
   EXPECT_GT(exact_, kPlansPerSlice / 10);
-  EXPECT_GT(units_, kPlansPerSlice / 100);
-  EXPECT_GT(overlapping_, 0);
   EXPECT_GT(pieces_, kPlansPerSlice / 10);
-  EXPECT_GT(spread_, kPlansPerSlice / 100);
-  EXPECT_GT(apart_sharded_, kPlansPerSlice / 200);
-  EXPECT_GT(apart_copied_, 0);
-  EXPECT_GT(apart_on_ranks_, 0);
-  EXPECT_GT(apart_quantized_, 0);
-  EXPECT_GT(apart_kept_, 0);
-  EXPECT_GT(spread_sharded_, 0);
-  EXPECT_GT(placed_on_ranks_, 0);
-  EXPECT_LT(drawn, 4 * kPlansPerSlice);
+  EXPECT_TRUE(SawRareOnes());
+  EXPECT_LT(drawn, 4 * plans_);
   EXPECT_GT(rules_.size(), 100);  // of 200 and more
 }
 
