@@ -81,7 +81,8 @@ TEST_F(WarningsTest, SoftwareInOutlineOrWithoutRuns) {
   EXPECT_THAT(Warnings(), ElementsAre(HasSubstr("known from documentation only")));
   profile_.from_documentation = false;
   uncertainty_.software.clear();
-  EXPECT_THAT(Warnings(), ElementsAre(HasSubstr("compared with no measured run")));
+  EXPECT_THAT(Warnings(),
+              ElementsAre(HasSubstr("no run is among those that intervals were fitted to")));
 }
 
 }  // namespace

@@ -247,7 +247,8 @@ def _by_weights(layers: int, stages: int, head: float) -> str | None:
         counts[stage] += 1
         if layer * stages > (layers + head) * (stage + 1) and stage + 1 < stages:
             stage += 1
-    return plan.layout_text(counts) if all(counts) else None
+    # The last has the output layer at least.
+    return plan.layout_text(counts) if all(counts[:-1]) else None
 
 
 def recipe_layout(software: str, model: str, stages: int) -> list[int] | None:
