@@ -20,6 +20,7 @@
 #include "strategy/precision.h"
 #include "strategy/profile/op_profile.h"
 #include "strategy/profile/optimizer_type.h"
+#include "strategy/profile/shared_update.h"
 
 namespace plancast {
 
@@ -104,17 +105,12 @@ struct SoftwareProfile {
     bool grad_clip = true;             // gradient norm, its all-reduce, scaling
     bool fp16_overflow_check = false;  // one more pass over gradients, for fp16 only
     OptimizerType type = OptimizerType::kAdam;
-    bool foreach_optimizer = false;            // one pass for each arithmetic operation of it
-    std::set<OptimizerType> whole_reductions;  // with which zero=1 reduces gradients whole
-    // Where a sharded optimizer's parameters are gathered behind its step as lists of the ranks'
-    // parts, the host's time for a part of one tensor; 0: they are not.
-    double part_s = 0;
-    bool owners_broadcast = false;  // a sharded optimizer's ranks own whole tensors, see the proto
-    bool reduces_whole() const { return whole_reductions.count(type) > 0; }
+    bool foreach_optimizer = false;  // one pass for each arithmetic operation of it
+    SharedUpdate shared;             // of ranks that share the state
     // The norm of all gradients; LAMB asks for it, too.
     bool finds_norm() const { return grad_clip || type == OptimizerType::kLamb; }
     PLANCAST_KEY_FIELDS(Update, fresh_gradients, zero_grad, grad_clip, fp16_overflow_check, type,
-                        foreach_optimizer, whole_reductions, part_s, owners_broadcast)
+                        foreach_optimizer, shared)
   };
 
   // Messages of data parallelism, and shards.
@@ -130,8 +126,7 @@ struct SoftwareProfile {
     bool pipelines_reshard = true, pipelines_sync_each = true, reshard = true, sync_each = true;
     std::optional<bool> stays_through;  // all micro-batches, where neither is so
     bool stays() const { return stays_through.value_or(shard_cut != ShardCut::kRows); }
-    // Each parameter of more elements than `lists_above` is gathered and reduced by itself, through
-    // lists of ranks' parts, each of which takes the host `list_part_s`.
+    // A parameter of more elements goes by itself, in lists of parts that take the host so long.
     bool lists = false;
     int64_t lists_above = 0;
     double list_part_s = 0;
@@ -246,8 +241,7 @@ struct SoftwareProfile {
 // `megatron-2021`, `megatron-core`, ...; unknown: the list and a suggestion.
 absl::StatusOr<SoftwareProfile> FindSoftwareProfile(absl::string_view name);
 std::vector<std::string> SoftwareProfileNames();
-// A profile of the user's own, in the format of strategy/data. `what` names the
-// input in errors, usually its path.
+// A profile of the user's own, as in strategy/data. `what` names it in errors, usually its path.
 absl::StatusOr<SoftwareProfile> ParseSoftwareProfile(absl::string_view text,
                                                      absl::string_view what);
 

@@ -412,11 +412,11 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   if (!p.optimizer_type().empty()) {
     ASSIGN_OR_RETURN(profile.update.type, OptimizerOf(p.optimizer_type(), "optimizer_type"));
   }
-  profile.update.part_s = p.gathered_part_s();
-  profile.update.owners_broadcast = p.owners_broadcast();
+  profile.update.shared.part_s = p.gathered_part_s();
+  profile.update.shared.owners_broadcast = p.owners_broadcast();
   for (const std::string& name : p.whole_reductions()) {
     ASSIGN_OR_RETURN(const OptimizerType type, OptimizerOf(name, "whole_reductions"));
-    profile.update.whole_reductions.insert(type);
+    profile.update.shared.whole_reductions.insert(type);
   }
   profile.update.foreach_optimizer = p.foreach_optimizer();
   profile.kernels.separate_products.insert(p.separate_products().begin(),

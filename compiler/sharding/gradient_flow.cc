@@ -139,7 +139,8 @@ GradientFlow::Bucket& GradientFlow::BucketOf(const ParameterHomes& homes) {
   const auto known = std::find_if(pending_.begin(), pending_.end(),
                                   [&](const Bucket& bucket) { return bucket.Takes(homes); });
   if (known != pending_.end()) return *known;
-  const bool whole = homes.zero == 1 && !homes.over && profile_.update.reduces_whole();
+  const bool whole =
+      homes.zero == 1 && !homes.over && profile_.update.shared.ReducesWhole(profile_.update.type);
   pending_.push_back({homes.zero >= 1, whole, homes.state_on_host, homes.bucket_bytes});
   pending_.back().over = homes.over;
   return pending_.back();

@@ -42,7 +42,7 @@ BlockTemplate GradientReduction(const DeviceMesh& mesh, const PlanOptions& optio
                                 const SoftwareProfile& profile, bool sharded, int64_t elements,
                                 int messages, const ElementsByAxes& cut = {},
                                 const std::vector<OwnReduction>& batch = {});
-// How updated parameters come back. As lists of the ranks' parts (SoftwareProfile::Update::part_s):
+// How updated parameters come back. As lists of the ranks' parts (SharedUpdate::part_s):
 // how many tensors do, and launches that the host could do in the time of a part. Or from ranks
 // that own whole tensors, each of which broadcasts its own when the one before has. Neither: 0.
 struct ReturnStyle {

@@ -67,7 +67,8 @@ int32_t GradientFlow::Gather(const Gathering& what, int messages, const std::vec
                                static_cast<double>(all);
   const int64_t common = what.elements - (what.cut.empty() ? 0 : Total(what.cut));
   ReturnStyle style = what.style;
-  if (profile_.host.launch_s > 0) style.launches = profile_.update.part_s / profile_.host.launch_s;
+  if (profile_.host.launch_s > 0)
+    style.launches = profile_.update.shared.part_s / profile_.host.launch_s;
   const auto make = [&] {
     BlockTemplate gather = ParameterGather(mesh_, options_, common, element_bytes, messages,
                                            what.cut, what.own, style);
@@ -135,8 +136,8 @@ void GradientFlow::GatherUpdated(const std::vector<Join>& joins, int64_t freed) 
       all.Add(group.parameters, group.cut);
     }
   }
-  if (profile_.update.part_s > 0) all.style.listed = TrainedTensors();
-  if (profile_.update.owners_broadcast) all.style.owners = TrainedTensors();
+  if (profile_.update.shared.part_s > 0) all.style.listed = TrainedTensors();
+  if (profile_.update.shared.owners_broadcast) all.style.owners = TrainedTensors();
   if (!all.empty()) Gather(all, 1, joins, freed);
 }
 

@@ -40,8 +40,8 @@ void AddSoftware(const MeasuredSoftware* runs, const SoftwareProfile& profile,
         absl::StrCat("software profile `", profile.name, "` is known from documentation only"));
   }
   if (runs == nullptr) {
-    warnings->push_back(absl::StrCat("of software profile `", profile.name,
-                                     "` no run is among those that intervals were fitted to"));
+    warnings->push_back(absl::StrCat("software profile `", profile.name,
+                                     "` has no run among those that intervals were fitted to"));
   }
 }
 

@@ -117,7 +117,7 @@ TEST(StageProgramTest, ZeroOneReducesSharesUnlessTheSoftwareReducesAll) {
   for (const bool whole : {false, true}) {
     PlanUnderTest plan = PlanUnderTest::Of(Small());
     plan.Dp(2).Zero1().MicroBatches(1, 8);
-    if (whole) plan.profile().update.whole_reductions = {OptimizerType::kAdam};
+    if (whole) plan.profile().update.shared.whole_reductions = {OptimizerType::kAdam};
     const ExecutionGraph graph = Compiled(plan);
     const std::vector<std::string> blocks = BlocksRun(graph, graph.programs[0]);
     EXPECT_EQ(Count(blocks, "grad all_reduce"), whole);

@@ -41,9 +41,9 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
     const auto types = kOptimizerTypeNames.Values();
     p.update.type = types[dice.Below(types.size())];
   }
-  if (dice.Maybe(4)) p.update.whole_reductions = {p.update.type};
-  if (dice.Maybe(4)) p.update.part_s = 10 * p.host.launch_s;
-  p.update.owners_broadcast = dice.Maybe(4);
+  if (dice.Maybe(4)) p.update.shared.whole_reductions = {p.update.type};
+  if (dice.Maybe(4)) p.update.shared.part_s = 10 * p.host.launch_s;
+  p.update.shared.owners_broadcast = dice.Maybe(4);
 }
 
 namespace {

@@ -82,7 +82,7 @@ TEST_F(WarningsTest, SoftwareInOutlineOrWithoutRuns) {
   profile_.from_documentation = false;
   uncertainty_.software.clear();
   EXPECT_THAT(Warnings(),
-              ElementsAre(HasSubstr("no run is among those that intervals were fitted to")));
+              ElementsAre(HasSubstr("has no run among those that intervals were fitted to")));
 }
 
 }  // namespace
