@@ -11,6 +11,7 @@ std::string FrameworkLimits::WhyNot(const ShortForm& plan, absl::string_view nam
   const int64_t tp_ranks = plan.tp.value_or(1), stage = plan.zero.value_or(0);
   if (!tp && tp_ranks > 1) return lacks("tp");
   if (!pp && plan.pp.value_or(1) > 1) return lacks("pp");
+  if (!vpp && plan.vpp.value_or(1) > 1) return lacks("vpp");
   if (!ep && plan.ep.value_or(1) > 1) return lacks("ep");
   const bool cuts_sequence = plan.cp.value_or(1) > 1;
   if (!cp && cuts_sequence) return lacks("cp");

@@ -17,7 +17,7 @@ namespace plancast {
 struct FrameworkLimits {
   std::set<int64_t> zero;           // stages of ZeRO; empty: all
   std::set<std::string> recompute;  // modes (`full` of `full:2`); empty: all
-  bool tp = true, pp = true, ep = true, cp = true;
+  bool tp = true, pp = true, ep = true, cp = true, vpp = true;
   std::set<std::string> cp_types;  // by name; empty: all
   std::optional<bool> sp;          // with tp > 1: always or never; absent: either
   bool unsharded_tp = true;        // tp with zero=0

@@ -33,7 +33,7 @@ std::vector<int> GroupList(const LowerContext& context, const std::vector<PlanSt
   return groups;
 }
 
-// Also of a piece of one.
+// Whether a value, or what it is a piece of, leaves the module.
 bool IsPort(const BodyPlan& plan, int value) {
   while (plan.values[value].part_of >= 0) value = plan.values[value].part_of;
   const auto has = [value](const std::vector<int>& ports) {

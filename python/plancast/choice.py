@@ -15,7 +15,7 @@ from plancast.forecast import Forecast
 from plancast.immutable import Immutable
 from plancast.machine import Machine
 from plancast.model import Model
-from plancast.plan_search import Search, software
+from plancast.plan_search import Search, software, written_for
 from plancast.planning import check_nouns
 from plancast.progress import Progress, following
 from plancast.recipes.beside import beside
@@ -209,7 +209,7 @@ def plan(
     check_nouns(model, machine, session)
     started = time.perf_counter()
     name, used = software(framework, profile, model)
-    said = []
+    said = [] if framework is not None else written_for(name, used)
     size = arguments.batch(batch)
     if size is None:
         size = _usual_batch(model, machine)

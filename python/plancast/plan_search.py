@@ -60,6 +60,15 @@ def software(framework: str | None, profile: str | None, model: Model) -> tuple[
     return next(own, framework_name("megatron")), used
 
 
+def written_for(framework: str, profile: str) -> list[str]:
+    """What to say where argument files are those of another software than the profile's."""
+    from plancast.frameworks.formats import FRAMEWORKS
+
+    if profile in FRAMEWORKS[framework].profiles:
+        return []
+    return [f"no argument files of `{profile}` are written: the file is one of {framework}"]
+
+
 class Search:
     """Plans that fit and that a framework runs: of the default space, then with host memory."""
 

@@ -41,6 +41,9 @@ def test_the_answer_has_plan_rate_memory_confidence_alternatives_and_command(ask
     assert "megatron-core: --launch FOLDER/ writes its file" in out
     assert "torchrun --nproc-per-node 8 pretrain_gpt.py" in out
     assert "days for" not in out
+    out, _ = asked("--profile", "nanotron")
+    assert "no argument files of `nanotron` are written: the file is one of megatron-core" in out
+    assert "vpp" not in out.partition("Alternatives")[0]
 
 
 def test_with_tokens_it_has_days_and_dollars(asked):

@@ -32,6 +32,7 @@ TEST(FrameworkLimitsTest, SayWhatAFrameworkLacks) {
   EXPECT_EQ(WhyNot("automodel-moe", "dp=2,zero=1"), "automodel-moe has no zero=1");
   EXPECT_EQ(WhyNot("automodel-moe", "tp=2"), "automodel-moe has no tp");
   EXPECT_EQ(WhyNot("automodel", "ep=2"), "automodel has no ep");
+  EXPECT_EQ(WhyNot("nanotron", "pp=2,vpp=2"), "nanotron has no vpp");
 }
 
 TEST(FrameworkLimitsTest, LetPassWhatItHas) {
