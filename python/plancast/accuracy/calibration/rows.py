@@ -152,7 +152,9 @@ def read_rows(path: Path, numbers: tuple[str, ...], *, gaps: bool = False) -> Ro
             column.append(value)  # type: ignore[arg-type]
     if not all(columns.values()):
         raise InputError(f"`{path}` has no rows.")
-    return Rows({name: np.array(column) for name, column in columns.items()})
+    # Texts as objects: else each takes as much as the longest.
+    types = {name: float if name in numbers else object for name in columns}
+    return Rows({name: np.array(column, types[name]) for name, column in columns.items()})
 
 
 def _table(path: Path, needed: Iterable[str]) -> Table:
