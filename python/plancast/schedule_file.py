@@ -14,6 +14,8 @@ from plancast.errors import InputError
 
 _COLUMNS = ("stage", "position", "phase", "micro_batch", "chunk")
 _KEY = "schedule="
+# Bytes of a file: 262,144 passes, the most that a plan may have, of three steps with a line for each.
+_MOST = 12 << 20
 
 
 def with_tables(plan: str, folder: str | Path | None = None) -> str:
@@ -47,7 +49,7 @@ def _is_file(word: str) -> bool:
 
 def _read(word: str, folder: str | Path | None) -> str:
     path = Path(word) if folder is None else files.beside(folder, word, "`schedule`")
-    lines = files.read_text(path).splitlines()
+    lines = files.read_text(path, most=_MOST).splitlines()
     rows = [
         (number, line.strip())
         for number, line in enumerate(lines, 1)

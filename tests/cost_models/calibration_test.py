@@ -323,6 +323,14 @@ def test_gaps_are_not_numbers_where_they_are_allowed(tmp_path):
     assert np.isnan(read_rows(path, ("n", "time_us"), gaps=True)["n"]).all()
 
 
+def test_a_long_text_does_not_make_others_long(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("op,time_us\n" + "a,1\n" * 3_000 + "b" * 20_000 + ",1\n")
+    texts = read_rows(path, ("time_us",))["op"]
+    assert texts.nbytes < 100_000
+    assert texts[-1] == "b" * 20_000
+
+
 def test_figures_of_gpus_are_in_range(tmp_path):
     path = tmp_path / "hardware.csv"
     path.write_text(

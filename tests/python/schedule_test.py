@@ -173,6 +173,17 @@ def test_faults_name_the_place(cli, small_file, tmp_path, text, fault):
     assert fault in err
 
 
+def test_a_file_larger_than_any_schedule_is_not_read(tmp_path):
+    (tmp_path / "table.txt").write_bytes(b" " * ((12 << 20) + 1))
+    with pytest.raises(pc.InputError, match="holds more than 12 MiB"):
+        pc.predict(
+            pc.Model.preset("gpt2"),
+            pc.Machine.preset("dgx-a100-80g"),
+            f"pp=2,mb=1,schedule={tmp_path}/table.txt",
+            batch=8,
+        )
+
+
 def test_json_has_the_table(cli, small_file, table_file):
     code, out, err = cli("predict", "-m", small_file, "-c", "dgx-a100-80g:1", "-s",
                          f"tp=4,pp=2,mb=1,schedule={table_file}", "--batch", "2",
