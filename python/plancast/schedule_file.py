@@ -14,7 +14,7 @@ from plancast.errors import InputError
 
 _COLUMNS = ("stage", "position", "phase", "micro_batch", "chunk")
 _KEY = "schedule="
-# Bytes of a file: 262,144 passes, the most that a plan may have, of three steps with a line for each.
+# Bytes of a file: 262,144 passes, the most that a plan may have, of three steps on a line each.
 _MOST = 12 << 20
 
 
