@@ -119,25 +119,22 @@ void SpreadVocabulary(const BoundModel& bound, int64_t pp,
   stages->insert(stages->end(), pp, input);
 }
 
-// BoundModel::held, of the segments' bodies and of variants that there are. Segments that are
-// joined are held as well: what they share with other stages they say by themselves.
-absl::StatusOr<std::vector<bool>> HeldBodies(const BoundModel& bound, const PlanOptions& options) {
-  std::vector<bool> held;
-  if (options.own_stages.empty()) return held;
-  const size_t segments = bound.graph.segments.size();
-  ASSIGN_OR_RETURN(const std::vector<std::vector<StageRun>> dealt, DealLayers(bound, options));
-  held.resize(std::max(segments, bound.bodies.size()));
+// BoundModel::held, of what `stages` run that the plan writes, beside what is held already:
+// segments that are joined later are, since what they share with other stages they say by
+// themselves.
+void HoldBodies(const std::vector<std::vector<StageRun>>& stages, const PlanOptions& options,
+                BoundModel* bound) {
+  const size_t segments = bound->graph.segments.size();
+  std::vector<bool>& held = bound->held;
+  held.resize(std::max(segments, bound->bodies.size()));
   const StagePlacement placement = PlacementOf(options);
-  for (const std::vector<std::vector<StageRun>>* stages : {&dealt, &bound.stages}) {
-    for (size_t v = 0; v < stages->size(); ++v) {
-      if (!options.Writes(placement.StageOf(static_cast<int64_t>(v)))) continue;
-      for (const StageRun& run : (*stages)[v]) {
-        held[run.bound_body] = held[bound.places[run.segment].alike] = true;
-      }
+  for (size_t v = 0; v < stages.size(); ++v) {
+    if (!options.Writes(placement.StageOf(static_cast<int64_t>(v)))) continue;
+    for (const StageRun& run : stages[v]) {
+      held[run.bound_body] = held[bound->places[run.segment].alike] = true;
     }
   }
-  for (size_t s = 0; s < segments; ++s) held[s] = held[bound.places[s].alike];
-  return held;
+  for (size_t s = 0; s < segments; ++s) held[s] = held[bound->places[s].alike];
 }
 
 OpHomes HomesOfOp(const Resolved& resolved) {
@@ -237,7 +234,10 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   for (int begin : cut.begins) bound.begins.push_back(zoned.firsts[begin]);
   ASSIGN_OR_RETURN(bound.mesh, MeshOf(graph, tree, options));
 
-  ASSIGN_OR_RETURN(bound.held, HeldBodies(bound, options));
+  if (!options.own_stages.empty()) {
+    ASSIGN_OR_RETURN(const std::vector<std::vector<StageRun>> dealt, DealLayers(bound, options));
+    HoldBodies(dealt, options, &bound);
+  }
   // Where no node below the root says anything, all ops are told the same.
   const bool alike = std::all_of(tree.nodes().begin(), tree.nodes().end(),
                                  [](const auto& node) { return node.first.empty(); });
@@ -340,7 +340,7 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
   } else if (by_units) {
     JoinUnits(&bound);
   }
-  ASSIGN_OR_RETURN(bound.held, HeldBodies(bound, options));
+  if (!options.own_stages.empty()) HoldBodies(bound.stages, options, &bound);
   return bound;
 }
 

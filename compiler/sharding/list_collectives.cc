@@ -9,13 +9,18 @@
 
 namespace plancast {
 
+KernelSpec CopiesOfParts(const std::string& label, double bytes, double launches) {
+  KernelSpec kernel = CopyKernel(label, bytes, bytes);
+  kernel.launches = static_cast<int>(std::clamp(std::round(launches), 1.0, 1e6));
+  return kernel;
+}
+
 int ListCollectives::Copies(const std::string& what, int64_t elements, double bytes,
                             const std::vector<int>& deps) {
   const double moved = static_cast<double>(elements) * bytes;
-  KernelSpec kernel = CopyKernel(what, moved, moved);
   const double launches = style_.launches_per_part * static_cast<double>(part_.axes.shards);
-  kernel.launches = static_cast<int>(std::clamp(std::round(launches), 1.0, 1e6));
-  return out_.AddKernel(kernel, purpose_, absl::StrCat(unit_.name, ".", what), deps);
+  return out_.AddKernel(CopiesOfParts(what, moved, launches), purpose_,
+                        absl::StrCat(unit_.name, ".", what), deps);
 }
 
 int ListCollectives::Gather(const std::vector<int>& axes, std::vector<int> deps) {

@@ -11,6 +11,9 @@
 
 namespace plancast {
 
+// The copies of a list's parts as one kernel, which takes the host as long as so many launches.
+KernelSpec CopiesOfParts(const std::string& label, double bytes, double launches);
+
 // Collectives over lists of the ranks' parts, one for each parameter (ShardUnit::Part::lists):
 // torch.distributed.all_gather and reduce_scatter move one flat tensor, and copy each part out of
 // it, or into it, with a kernel of its own.

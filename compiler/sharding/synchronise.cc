@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/int128.h"
 #include "compiler/bind/plan_mesh.h"
-#include "compiler/lower/kernels/lower_kernel.h"
+#include "compiler/sharding/list_collectives.h"
 #include "compiler/sharding/shard_axes.h"
 
 namespace plancast {
@@ -113,10 +113,8 @@ BlockTemplate ParameterGather(const DeviceMesh& mesh, const PlanOptions& options
   const auto copy = [&](const char* label, int times, double each, int after) {
     if (style.listed == 0) return after;
     const double bytes = static_cast<double>(elements) * element_bytes * times;
-    KernelSpec kernel = CopyKernel(label, bytes, bytes);
-    const double launches = std::round(each * static_cast<double>(shards));
-    kernel.launches = static_cast<int>(std::clamp(launches, 1.0, 1e6));
-    return builder.AddKernel(kernel, Purpose::kOptimizer, label, {after});
+    return builder.AddKernel(CopiesOfParts(label, bytes, each * static_cast<double>(shards)),
+                             Purpose::kOptimizer, label, {after});
   };
   const int listed = copy("param to_lists", 1, 1, BlockBuilder::kNone);
   int last = listed;

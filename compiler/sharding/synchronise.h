@@ -49,6 +49,7 @@ struct ReturnStyle {
   int64_t listed = 0;
   double launches = 0;
   int64_t owners = 0;
+  bool plain() const { return listed == 0 && owners == 0; }
 };
 // Gathers `elements` updated parameters of a sharded optimizer, and those that are
 // `cut` over their own axes; of `own`, over exactly these, or from one rank of them.

@@ -66,17 +66,13 @@ int32_t GradientFlow::Gather(const Gathering& what, int messages, const std::vec
                                                   contents_.ProductParameters()) /
                                static_cast<double>(all);
   const int64_t common = what.elements - (what.cut.empty() ? 0 : Total(what.cut));
-  ReturnStyle style = what.style;
-  if (profile_.host.launch_s > 0)
-    style.launches = profile_.update.shared.part_s / profile_.host.launch_s;
   const auto make = [&] {
     BlockTemplate gather = ParameterGather(mesh_, options_, common, element_bytes, messages,
-                                           what.cut, what.own, style);
+                                           what.cut, what.own, what.style);
     if (freed > 0) GiveUpGradients(freed, &gather.block);
     return gather;
   };
-  const bool plain =
-      what.cut.empty() && what.own.empty() && what.style.listed == 0 && what.style.owners == 0;
+  const bool plain = what.cut.empty() && what.own.empty() && what.style.plain();
   std::string key;
   if (!plain) {
     key = absl::StrCat(MessagesKey("gather", what.elements, messages, what.cut), "|own|", freed,
@@ -136,8 +132,13 @@ void GradientFlow::GatherUpdated(const std::vector<Join>& joins, int64_t freed) 
       all.Add(group.parameters, group.cut);
     }
   }
-  if (profile_.update.shared.part_s > 0) all.style.listed = TrainedTensors();
-  if (profile_.update.shared.owners_broadcast) all.style.owners = TrainedTensors();
+  const SharedUpdate& shared = profile_.update.shared;
+  if (shared.part_s > 0) {
+    all.style.listed = TrainedTensors();
+    const double launch_s = profile_.host.launch_s;
+    all.style.launches = launch_s > 0 ? shared.part_s / launch_s : 0;
+  }
+  if (shared.owners_broadcast) all.style.owners = TrainedTensors();
   if (!all.empty()) Gather(all, 1, joins, freed);
 }
 

@@ -136,6 +136,7 @@ TEST(JoinLayersTest, ALayerIsJoinedWithAModuleBehindTheLayers) {
   const size_t of_both = BlockNamed(apart, "layer.F").size() + BlockNamed(apart, "mtp_1.F").size();
   EXPECT_EQ(BlockNamed(graph, "layer+mtp_1.F").size(), of_both);
 }
+
 TEST(JoinLayersTest, OneLayerIsFull) {
   PlanUnderTest full = Joining(1);
   full.options().recompute_joined = PlanOptions().recompute_joined;
