@@ -85,8 +85,8 @@ def test_export(cli: Cli, tmp_path: Path) -> None:
 def test_the_table_of_simccl(cli: Cli) -> None:
     """SIMCCL-3: columns as documented, messages as SimAI's own code makes them."""
 
-    def table(*options: str) -> list[dict[str, str]]:
-        code, out, err = cli("export", "flows", "--format", "simccl", "--bytes", "4M", *options)
+    def table(*options: str, size: str = "4M") -> list[dict[str, str]]:
+        code, out, err = cli("export", "flows", "--format", "simccl", "--bytes", size, *options)
         assert code == 0, err
         return list(csv.DictReader(io.StringIO(out)))
 
@@ -136,7 +136,22 @@ def test_the_table_of_simccl(cli: Cli) -> None:
     assert {row["flow_size"] for row in two} == {str(32 << 10)}
     switch = table("--op", "all_reduce", "-c", "dgx-h100:1", "--algo", "nvls")
     assert {row["conn_type"] for row in switch} == {"NVLS"}
+    # As its `genAllreduceNVLSFlowModels` makes them: in four pieces up to the switch and down.
+    assert [(row["src"], row["dest"]) for row in switch[:16]] == [
+        *((str(rank), "8") for rank in range(8)), *(("8", str(rank)) for rank in range(8))
+    ]  # fmt: skip
+    assert len(switch) == 64
+    assert {row["flow_size"] for row in switch} == {str(1 << 20)}
+    assert {row["chunk_count"] for row in switch} == {"4"}
+    assert [row["chunk_id"] for row in switch] == [str(at // 16) for at in range(64)]
     assert {row["prev_flow_ids"] for row in switch if row["src"] == "0"} == {"8"}
+    assert {row["parent_flow_ids"] for row in switch if row["dest"] == "8"} == {""}
+    assert {row["prev_flow_ids"] for row in switch if row["src"] == "8"} == {"0 1 2 3 4 5 6 7"}
+    assert switch[-1]["parent_flow_ids"] == "48 49 50 51 52 53 54 55"
+    odd = table("--op", "all_reduce", "-c", "dgx-h100:1", "--algo", "nvls", size="1027")
+    assert [row["flow_size"] for row in odd[::16]] == ["256", "256", "256", "259"]
+    gather = table("--op", "all_gather", "-c", "dgx-h100:1", "--algo", "nvls")
+    assert {row["prev_flow_ids"] for row in gather if row["src"] == "0"} == {"8"}
     assert "SimCCL's table has no `gather`" in cli.error(
         "export", "flows", "--format", "simccl", "--op", "gather", "--bytes", "8", "--gpus", "4",
         "--algo", "direct",

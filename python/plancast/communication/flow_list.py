@@ -122,62 +122,6 @@ def to_csv(of: Sequence[Flow]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# Of SimCCL 2.30's table: its names of collectives, and NCCL's numbers of algorithms.
-_SIMCCL_OPS = {
-    "all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter",
-    "all_to_all": "AlltoAll", "broadcast": "Broadcast",
-}  # fmt: skip
-_SIMCCL_ALGORITHMS = {"tree": 0, "ring": 1, "nvls": 4, "nvls_tree": 5, "pat": 6}
-# How it labels their messages, inside of hosts and between them; of PAT an assumption.
-_SIMCCL_LABELS = {"tree": "TREE_INIT", "nvls": "NVLS", "nvls_tree": "NVLS_TREE", "pat": "PAT"}
-_SIMCCL_COLUMNS = (
-    "collective", "op", "data_size", "algorithm", "protocol", "channel_id", "flow_id", "src",
-    "dest", "flow_size", "chunk_id", "chunk_count", "conn_type", "parent_flow_ids",
-    "prev_flow_ids",
-)  # fmt: skip
-
-
-def to_simccl(of: Sequence[Flow], *, op: str, bytes: int, algorithm: str = "ring") -> str:
-    """The table `ncclFlowModel_detailed_flows.csv` of SimCCL's standalone program, version 2.30.
-
-    A message waits for what arrived where it leaves (`parent_flow_ids`). `prev_flow_ids` has
-    ranks, whatever its name: those that sent that, or of a first message all that send there on
-    its channel. `op` is 0, a sum; `protocol` -1, for flows have none; `chunk_id` is the step, of
-    `chunk_count` steps; `conn_type` goes by the algorithm.
-
-    >>> print(to_simccl(flows("all_gather", gpus=2, bytes=8), op="all_gather", bytes=8), end="")
-    ... # doctest: +ELLIPSIS
-    collective,op,data_size,algorithm,protocol,channel_id,flow_id,src,dest,flow_size,...
-    AllGather,0,8,1,-1,0,0,0,1,4,0,1,RING,,1
-    AllGather,0,8,1,-1,0,1,1,0,4,0,1,RING,,0
-
-    Raises:
-      InputError: SimCCL has no such collective or algorithm.
-    """
-    if op not in _SIMCCL_OPS:
-        known = ", ".join(f"`{name}`" for name in _SIMCCL_OPS)
-        raise InputError(f"SimCCL's table has no `{op}`; it has {known}.")
-    if algorithm not in _SIMCCL_ALGORITHMS and op != "all_to_all":
-        known = ", ".join(f"`{name}`" for name in _SIMCCL_ALGORITHMS)
-        raise InputError(f"SimCCL's table has no number for `{algorithm}`; it has {known}.")
-    number = _SIMCCL_ALGORITHMS.get(algorithm, _SIMCCL_ALGORITHMS["ring"])
-    steps = 1 + max((flow.step for flow in of), default=-1)
-    label = _SIMCCL_LABELS.get(algorithm, "RING")
-    senders: dict[tuple[int, int], set[int]] = {}
-    for flow in of:
-        senders.setdefault((flow.channel, flow.dst), set()).add(flow.src)
-    lines = [",".join(_SIMCCL_COLUMNS)]
-    for flow in of:
-        parents = [dep for dep in flow.deps if of[dep].dst == flow.src]
-        ranks = {of[dep].src for dep in parents} or senders.get((flow.channel, flow.src), set())
-        lines.append(
-            f"{_SIMCCL_OPS[op]},0,{bytes},{number},-1,{flow.channel},{flow.id},{flow.src},"
-            f"{flow.dst},{flow.bytes},{flow.step},{steps},{label},"
-            f"{' '.join(map(str, parents))},{' '.join(map(str, sorted(ranks)))}"
-        )
-    return "\n".join(lines) + "\n"
-
-
 def _flows(made: list[tuple[int, int, int, int, int, int, list[int]]]) -> list[Flow]:
     return [Flow(*flow[:6], deps=tuple(flow[6])) for flow in made]
 

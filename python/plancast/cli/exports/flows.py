@@ -59,8 +59,9 @@ def add_parser(formats: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from plancast import files
-    from plancast.communication.flow_list import flows, to_csv, to_simccl
+    from plancast.communication.flow_list import flows, to_csv
     from plancast.communication.nccl import Topology
+    from plancast.communication.simccl import to_simccl
     from plancast.errors import InputError
     from plancast.machine import Machine
 
