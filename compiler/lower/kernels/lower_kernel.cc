@@ -43,6 +43,12 @@ constexpr char kPacked[] = ".packed";
 // Transformer Engine's GroupedLinear does.
 constexpr char kGroupedProducts[] = "grouped_products";
 constexpr int64_t kMostLaunches = 1 << 20;
+// Adapters are scaled between their two products, so that the gradient of their sum goes on as
+// it is.
+constexpr char kScaledRanks[] = "lora_scale";
+constexpr char kAdapterSum[] = "lora_add";
+// Its gradients are the ones that the product beside it reads, together or each for itself.
+constexpr char kAdapterProduct[] = "lora_b";
 // Images lie in memory as tensor cores read them (NHWC).
 constexpr char kChannelsLast[] = "nhwc";
 
@@ -71,6 +77,9 @@ class KernelWork {
     base_.quantized_operand |= part.quantized;
     calls_.Note(part, op.name, ExtraKernelsOf(rule));
     if (!context_.profile->Quantizes(op.name)) base_.dtype = StorageType(context_.dtype);
+    if (base_.pass != GemmPass::kForward && OwnRule(rule) == kAdapterSum && Has(kScaledRanks)) {
+      return;
+    }
     const bool fused = !op.fusion.empty() && Has(op.fusion);
     if (!fused && context_.profile->kernels.eager.count(OwnRule(rule)) > 0) {
       AddEager(part, rule, extents);
@@ -374,7 +383,7 @@ class KernelWork {
   // makers wrote them so, they are copied together first.
   void NoteConcatenation(const OpRule& rule, const std::vector<int64_t>& extents,
                          const Product& product) {
-    if (Has(OwnRule(rule) + kPacked)) return;
+    if (OwnRule(rule) == kAdapterProduct || Has(OwnRule(rule) + kPacked)) return;
     for (int t : product.operands) {
       if (rule.tensors()[t].parameter || rule.tensors()[t].name.rfind("d_", 0) != 0) continue;
       const double bytes = context_.Bytes(rule.tensors()[t].dtype) * ElementsOf(rule, t, extents);

@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr int64_t kHidden = 1024, kFfn = 3072, kSeq = 512, kVocab = 4096, kLayers = 8, kRank = 16;
 // Of the products of a layer of SmallLlama, and of adapters beside all of them.
@@ -226,6 +227,47 @@ TEST(FrozenPlansTest, WholeLayersThatRunAgainKeepTheirInputAlone) {
   plan.Recomputing(Recompute::kFull);
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
   EXPECT_THAT(KeptBytes(graph, "layer.F"), ElementsAre(2 * kSeq * kHidden, 2 * kSeq * kHidden));
+}
+
+// Modules of 16 bits beside products of 8: Megatron's.
+TEST(FrozenPlansTest, AdaptersStayIn16Bits) {
+  PlanUnderTest plan = WithAdapters();
+  plan.Type(DType::kFp8);
+  plan.profile().types.unquantized = {"lora_a", "lora_b"};
+  plan.profile().calls.quantize[DType::kFp8] = 1;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  for (const std::string label : {"mlp.fc1.lora_a", "mlp.fc1.lora_b"}) {
+    const std::vector<KernelSpec> alone = KernelsLabelled(graph, "layer.F", label);
+    ASSERT_EQ(alone.size(), 1) << label;  // no quantisation before
+    EXPECT_EQ(alone[0].dtype, DType::kBf16) << label;
+  }
+  const std::vector<KernelSpec> frozen = KernelsLabelled(graph, "layer.F", "mlp.fc1");
+  ASSERT_EQ(frozen.size(), 2);
+  EXPECT_EQ(frozen[1].dtype, DType::kFp8);
+}
+
+// Where the frozen product's gradients are put together first, those of the adapter are the same.
+TEST(FrozenPlansTest, GradientsComeTogetherOnce) {
+  PlanUnderTest plan = WithAdapters();
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  EXPECT_EQ(KernelsLabelled(graph, "layer.B", "mlp.fc1.bwd").size(), 2);  // a copy, a product
+  EXPECT_EQ(KernelsLabelled(graph, "layer.B", "mlp.fc1.lora_b.bwd").size(), 1);
+}
+
+// Scaled behind both products, the adapter's gradient is scaled, too: one pass over the results.
+// Scaled between them, it goes on as it is.
+TEST(FrozenPlansTest, TheScaleHasItsPlace) {
+  PlanUnderTest plan = WithAdapters();
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph behind, plan.Compile());
+  const std::vector<KernelSpec> scaled =
+      KernelsLabelled(behind, "layer.B", "attn.proj.lora_add.bwd");
+  ASSERT_EQ(scaled.size(), 1);
+  EXPECT_EQ(scaled[0].read_bytes + scaled[0].write_bytes, 2 * 2 * kSeq * kHidden);
+  plan.profile().kernels.fusions.insert("lora_scale");
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph between, plan.Compile());
+  EXPECT_THAT(KernelsLabelled(between, "layer.B", "attn.proj.lora_add.bwd"), IsEmpty());
+  EXPECT_THAT(KernelsLabelled(between, "layer.F", "attn.proj.lora_add"),
+              SizeIs(KernelsLabelled(behind, "layer.F", "attn.proj.lora_add").size()));
 }
 
 // Model FLOPs count what training needs: three products for a trained weight, two for a frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from plancast.accuracy.validation.adapters import adapters_of
 from plancast.accuracy.validation.architecture import (
     UnsupportedError,
     fields_of,
@@ -146,6 +147,9 @@ def _model(row: Row, chosen: dict[str, str]) -> Model:
         chosen["model"] = f"preset `{name}`"
         return Model.preset(name, seq=row.seq_len)
     model = Model.from_config(**fields_of(row, chosen))
+    packed = row.assumption("documents")
+    if packed is not None:
+        return model.with_documents(packed)
     if "sft_packed_sequences" in row.assumptions:
         chosen["documents"] = f"{SQUAD} (packed from SQuAD, as in the software's recipes)"
         return model.with_documents(SQUAD)
@@ -233,7 +237,7 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
     selective = selective_of(row)
     if selective is not None:
         keys["recompute"] = selective
-    nodes = _kept_in_parts(row, keys)
+    nodes = {**adapters_of(row), **_kept_in_parts(row, keys)}
     apart = row.assumption("checkpoint_num_layers")
     if apart not in (None, "1"):
         chosen["checkpoints"] = f"one a layer (the row has one for {apart})"

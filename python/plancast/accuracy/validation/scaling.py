@@ -5,6 +5,7 @@ from __future__ import annotations
 from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.software import (
     kept_in,
+    master_of,
     moments_in,
     optimizer_in,
     reduces_in,
@@ -29,8 +30,8 @@ def dtype_of(row: Row) -> str:
 def types_of(row: Row) -> Types:
     """What is stored or sent in fewer bits, and the optimizer.
 
-    FSDP's gathers (torchao, enable_fsdp_float8_all_gather), and parameters, moments, sums of
-    gradients and optimizer as in the software's recipes.
+    FSDP's gathers (torchao, enable_fsdp_float8_all_gather), and parameters, fp32 copies of them,
+    moments, sums of gradients and optimizer as in the software's recipes.
     """
     if "all-gather" in (row.assumption("fp8") or ""):
         return {"gather_dtype": "fp8"}
@@ -41,6 +42,9 @@ def types_of(row: Row) -> Types:
     moments = moments_in(row.software, row.model)
     if moments is not None:
         types["state_dtype"] = moments
+    master = master_of(row.software)
+    if master is not None:
+        types["master"] = master
     reduces = reduces_in(row.software)
     if reduces is not None:
         types["reduce_dtype"] = reduces

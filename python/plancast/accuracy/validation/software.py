@@ -135,6 +135,15 @@ def reduces_in(software: str) -> str | None:
     return _of(software, "reduces")
 
 
+def master_of(software: str) -> str | None:
+    """How this software keeps fp32 copies of parameters, as `--master`; None: the profile's way.
+
+    >>> master_of("torchtune 2024 compile")
+    'off'
+    """
+    return _of(software, "master")
+
+
 def predictions_of(software: str, seq: int) -> int | None:
     """Positions of a sequence that BERT's head reads in this software; None: all.
 
