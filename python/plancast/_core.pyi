@@ -374,6 +374,7 @@ class PlanSearch:
         profile: str,
         precision: dict[str, str],
         cuda_graphs: bool | str,
+        nodes: Strategy,
     ) -> None: ...
     @staticmethod
     def unfit() -> str: ...
@@ -643,6 +644,7 @@ def rank(
     profile: str,
     precision: dict[str, str],
     cuda_graphs: bool | str,
+    nodes: Strategy,
     workers: int,
     exhaustive: bool,
     known: list[float],

@@ -169,7 +169,7 @@ class Search:
         return _core.PlanSearch(
             self._model._core, self._machine._core, self._how["session"]._core, batch=self._batch,
             objective="time", dtype=self._how["dtype"], profile=self._profile, precision={},
-            cuda_graphs=self._how["cuda_graphs"],
+            cuda_graphs=self._how["cuda_graphs"], nodes=_core.Strategy.parse(""),
         )  # fmt: skip
 
     def _usual(self, whole: Sequence[str], progress: Tell | None) -> Sequence[Forecast]:

@@ -14,6 +14,7 @@ from plancast import (
     several_spaces,
     strategy_words,
 )
+from plancast.adapters import fine_tuning_nodes
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
@@ -134,6 +135,7 @@ def rank(
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
     cuda_graphs: bool | str = False,
+    nodes: Strategy | None = None,
     session: Session | None = None,
     records: Records | None = None,
     workers: int | None = None,
@@ -164,6 +166,8 @@ def rank(
       dtype: matmul precision, where the space says none.
       profile: how the framework runs.
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
+      nodes: a tree without a plan whose nodes all plans have: which parameters are trained, and
+        adapters, as in `Strategy.parse("").lora(rank=16, on=["qkv"])` (docs/finetuning.md).
       session: shared memo; a fresh one by default.
       records: measured kernels to go by (docs/records.md); with a session, give them to that.
       workers: threads; one per core by default.
@@ -227,6 +231,7 @@ def rank(
         profile,
         wanted,
         cuda_graphs,
+        None if nodes is None else fine_tuning_nodes(nodes),
     )
     result: _core.RankResult | Outcome | several_spaces.Merged
     with following(progress, "plans") as tell:
@@ -246,6 +251,7 @@ def rank(
                 profile=profile,
                 precision=wanted,
                 cuda_graphs=cuda_graphs,
+                nodes=job.core_nodes,
                 workers=workers or 0,
                 exhaustive=exhaustive,
                 known=known,
@@ -279,10 +285,11 @@ def rank(
     fresh = memo.fresh()
 
     def forecast(plan: _core.Forecast, dtype: str) -> Forecast:
+        tree = None if job.nodes is None else job.nodes.with_plan(plan.strategy)
         question = PlanQuestion(
             model,
             machine,
-            plan.strategy,
+            plan.strategy if tree is None else tree,
             fresh,
             batch=samples_per_step,
             dtype=dtype,
@@ -291,7 +298,7 @@ def rank(
             cuda_graphs=cuda_graphs,
         )
         asked = {**_asked(model, machine, dtype, cuda_graphs), **wanted}
-        return Forecast(plan, asked, None, question)
+        return Forecast(plan, asked, tree, question)
 
     types_of_plans = getattr(result, "dtypes", None) or [job.dtype] * len(result.plans)
     plans = [forecast(*both) for both in zip(result.plans, types_of_plans, strict=True)]

@@ -324,6 +324,14 @@ class Strategy:
         self[""].lora(rank=rank, on=on, dropout=dropout, base=base)
         return self
 
+    def with_plan(self, text: str) -> Strategy:
+        """The same nodes with another plan.
+
+        >>> Strategy.parse("dp=8").lora(rank=16, on="qkv").with_plan("tp=2").to_dict()["plan"]
+        'tp=2'
+        """
+        return Strategy.from_dict({**self.to_dict(), "plan": text})
+
     def explain(self, path: str, *, layers: int = 0) -> str:
         """Which node decided what for the op or module at `path`, one line a directive.
 

@@ -43,9 +43,10 @@ def adapters(word: str, command: str = "predict") -> str:
     typed = f"-s '{adapter_tree('zero=3,mb=1', 'qlora' in word)}'"
     if command == "predict":
         return f"Adapters are part of the plan. Write `{typed}` (docs/finetuning.md)."
+    lora = "16:nf4" if "qlora" in word else "16"
     return (
-        f"`plancast {command}` looks at training of all parameters. Write `plancast predict "
-        f"-m MODEL -c MACHINE --batch N {typed}` (docs/finetuning.md)."
+        f"`plancast {command}` looks at training of all parameters. Write `plancast rank "
+        f"-m MODEL -c MACHINE --batch N --lora {lora}` (docs/finetuning.md)."
     )
 
 

@@ -196,11 +196,14 @@ def test_a_size_that_does_not_divide_the_machine(rank_refused):
     assert "`tp=16` does not divide the 8 GPUs of the machine. Write `tp=1|2|4|8`" in answer
 
 
-@pytest.mark.parametrize(
-    "words", [("--lora", "16"), ("--qlora",), ("--peft",), "lora", "qlora", "peft"]
-)
+@pytest.mark.parametrize(("option", "typed"), [("--qlora", "16:nf4"), ("--peft", "16")])
+def test_options_of_fine_tuning_are_answered_with_the_one_there_is(refused, option, typed):
+    assert f"Write `--lora {typed}`" in refused(option)
+
+
+@pytest.mark.parametrize("words", ["lora", "qlora", "peft"])
 def test_words_of_fine_tuning_are_answered_with_a_plan_that_works(refused, words):
-    answer = refused(strategy=words) if isinstance(words, str) else refused(*words)
+    answer = refused(strategy=words)
     assert "Adapters are part of the plan" in answer
     (typed,) = shlex.split(re.search("Write `-s (.*)` \\(docs", answer)[1])
     tree = pc.Strategy.open(typed)

@@ -121,16 +121,15 @@ bool TakeInterrupt() {
   return true;
 }
 
-std::shared_ptr<RankResult> RankAll(const PyModel& model, const PyMachine& machine,
-                                    const PySession& session, int64_t batch,
-                                    const std::string& space, const std::string& where,
-                                    const std::string& objective, int64_t top,
-                                    const std::string& dtype, const std::string& profile,
-                                    const PyPrecision& precision, const PyGraphs& cuda_graphs,
-                                    int workers, bool exhaustive, const std::vector<double>& known,
-                                    int64_t partial, const py::object& progress,
-                                    const py::object& found, const py::object& announce) {
+std::shared_ptr<RankResult> RankAll(
+    const PyModel& model, const PyMachine& machine, const PySession& session, int64_t batch,
+    const std::string& space, const std::string& where, const std::string& objective, int64_t top,
+    const std::string& dtype, const std::string& profile, const PyPrecision& precision,
+    const PyGraphs& cuda_graphs, const PyStrategy& nodes, int workers, bool exhaustive,
+    const std::vector<double>& known, int64_t partial, const py::object& progress,
+    const py::object& found, const py::object& announce) {
   Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
+  job.strategy = nodes.tree;
   AddHeld(session, machine.machine, &job);
   RankOptions options;
   options.space = ValueOrThrow(ParseSearchSpace(space));
@@ -323,8 +322,8 @@ void BindPredict(py::module_& m) {
   m.def("rank", &RankAll, py::arg("model"), py::arg("machine"), py::arg("session"), py::kw_only(),
         py::arg("batch"), py::arg("space"), py::arg("where"), py::arg("objective"), py::arg("top"),
         py::arg("dtype"), py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"),
-        py::arg("workers"), py::arg("exhaustive"), py::arg("known"), py::arg("partial"),
-        py::arg("progress"), py::arg("found"), py::arg("announce"));
+        py::arg("nodes"), py::arg("workers"), py::arg("exhaustive"), py::arg("known"),
+        py::arg("partial"), py::arg("progress"), py::arg("found"), py::arg("announce"));
   m.def("compile_passes", &CompilePasses, py::arg("model"), py::arg("machine"), py::arg("strategy"),
         py::kw_only(), py::arg("batch"), py::arg("dtype"), py::arg("profile"),
         py::arg("precision"));

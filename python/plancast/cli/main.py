@@ -271,6 +271,9 @@ def _refuse(rest: list[str], parser: argparse.ArgumentParser, command: str | Non
     if option in _ADAPTERS:
         from plancast.strategy_words import adapters
 
+        if "--lora" in known:
+            typed = "16:nf4" if option == "--qlora" else "16"
+            raise UsageError(f"no option `{option}`. Write `--lora {typed}`.")
         taker = "predict" if command is None or "-s" in known else command
         raise UsageError(f"no option `{option}`. {adapters(option, taker)}")
     if option in _INSTEAD:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plancast.cli import answers, interrupt
 from plancast.cli import options as opts
 from plancast.cli.launch_options import Default
 from plancast.cli.plan_question import add_framework
+
+if TYPE_CHECKING:
+    from plancast.strategy import Strategy
 
 _LONG_S = 10.0
 _LISTED = 10  # plans in the table
@@ -27,6 +30,7 @@ def add_parser(commands: Any) -> None:
     opts.add_cuda_graphs(parser)
     opts.add_types(parser)
     opts.add_machine(parser)
+    opts.add_lora(parser)
     opts.add_batch(parser)
     add_framework(parser)
     opts.add_knowledge(parser)
@@ -114,6 +118,10 @@ def run(options: argparse.Namespace) -> int:
         print("Ray is not installed; threads do the search", file=sys.stderr)
     answers.check_page(options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
+    if options.lora is not None and (options.target or options.launch) is not None:
+        raise InputError(
+            "argument files of frameworks say nothing of adapters; leave --for and --launch out."
+        )
     framework, profile = _software(options, model)
     if options.launch is not None:
         commands.check(framework, options.launch)
@@ -123,6 +131,7 @@ def run(options: argparse.Namespace) -> int:
         "dtype": options.dtype,
         "profile": profile,
         "cuda_graphs": options.cuda_graphs,
+        "nodes": _nodes(options),
         "session": opts.load_session(options),
         "workers": options.workers,
         **opts.types_of(options),
@@ -183,6 +192,13 @@ def _software(options: argparse.Namespace, model: Any) -> tuple[str, str]:
     if options.target is None and options.launch is None:
         return "", str(options.profile)
     return software(options.target, profile, model)
+
+
+def _nodes(options: argparse.Namespace) -> Strategy | None:
+    """What all plans have beside what the space says."""
+    from plancast.strategy import Strategy
+
+    return opts.with_adapters(Strategy.parse(""), options.lora) if options.lora else None
 
 
 def _announce(plans: int, seconds: float) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from plancast.adapters import word_of
 from plancast.textual import gpus
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ def setting(forecast: Forecast) -> dict[str, str]:
     if forecast.dtype:
         facts["type"] = forecast.dtype
     facts["profile"] = forecast.profile
+    adapters = word_of(forecast._tree)
+    if adapters:
+        facts["lora"] = adapters
     return facts
 
 

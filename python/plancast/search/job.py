@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from plancast.machine import Machine
     from plancast.model import Model
     from plancast.session import Session
+    from plancast.strategy import Strategy
 
 
 @functools.cache
@@ -39,6 +40,12 @@ class SearchJob:
     profile: str
     precision: dict[str, str]
     cuda_graphs: bool | str = False
+    nodes: Strategy | None = None  # a tree without a plan, whose nodes all plans have
+
+    @property
+    def core_nodes(self) -> _core.Strategy:
+        """The nodes, or none, as the core takes them."""
+        return _core.Strategy.parse("") if self.nodes is None else self.nodes._core
 
     def core(self) -> _core.PlanSearch:
         """What evaluates plans; of one session all share its memo."""
@@ -52,6 +59,7 @@ class SearchJob:
             profile=self.profile,
             precision=self.precision,
             cuda_graphs=self.cuda_graphs,
+            nodes=self.core_nodes,
         )
 
     def identity(self, space: str, where: str, plans: list[str]) -> dict[str, str]:
@@ -70,6 +78,7 @@ class SearchJob:
             "dtype": self.dtype,
             "types": json.dumps(self.precision, sort_keys=True),
             "cuda_graphs": str(self.cuda_graphs),
+            "nodes": self.core_nodes.to_json(),
             "knowledge": self.session.knowledge(),
             "version": plancast.__version__,
             "core": core_digest(),

@@ -193,6 +193,30 @@ TEST_F(RankTest, TheBestByBoundsAreTheBestOfAll) {
   EXPECT_TRUE(fewer);
 }
 
+// The nodes of the job's strategy are those of all plans: here of adapters, which are all that is
+// trained.
+TEST_F(RankTest, PlansHaveTheNodesOfTheJob) {
+  ASSERT_OK_AND_ASSIGN(const RankResult whole, Run("zero=0|1|3"));
+  const char kTree[] = R"({"nodes": {"": {"lora": {"rank": 8, "on": ["qkv", "fc1"]}}}})";
+  ASSERT_OK_AND_ASSIGN(job_.strategy, StrategyTree::FromJson(kTree, "tree"));
+  RankOptions options;
+  ASSERT_OK_AND_ASSIGN(const RankResult all, Run("zero=0|1|3", options));
+  ASSERT_FALSE(all.plans.empty());
+  EXPECT_GE(all.plans.size(), whole.plans.size());
+  Job alone = job_;
+  ASSERT_OK_AND_ASSIGN(alone.strategy.plan(), ParseShortForm(all.plans[0].strategy));
+  ASSERT_OK_AND_ASSIGN(const Machine machine, MachineFromPreset("dgx-a100-80g:1x4"));
+  Session session;
+  ASSERT_OK_AND_ASSIGN(const Forecast forecast, Predict(alone, machine, *costs_, session));
+  EXPECT_EQ(all.plans[0].iteration_time_s, forecast.iteration_time_s);
+  EXPECT_EQ(all.plans[0].peak_memory_bytes, forecast.peak_memory_bytes);
+  options.top = 5;
+  ASSERT_OK_AND_ASSIGN(const RankResult best, Run("zero=0|1|3", options));
+  std::vector<std::string> expected = Strategies(all);
+  expected.resize(5);
+  EXPECT_EQ(Strategies(best), expected);
+}
+
 TEST_F(RankTest, WhatIsFoundWhenItIsStoppedStays) {
   RankOptions options;
   options.top = 3;

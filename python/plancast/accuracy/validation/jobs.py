@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from plancast.accuracy.validation.adapters import adapters_of
 from plancast.accuracy.validation.architecture import (
     UnsupportedError,
     fields_of,
@@ -27,6 +26,7 @@ from plancast.accuracy.validation.software import (
     unstated_16bit,
     vpp_of,
 )
+from plancast.adapters import directive
 from plancast.errors import InputError
 from plancast.frameworks.megatron_stages import layout_of_string
 from plancast.frameworks.plan import layout_text
@@ -237,7 +237,10 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
     selective = selective_of(row)
     if selective is not None:
         keys["recompute"] = selective
-    nodes = {**adapters_of(row), **_kept_in_parts(row, keys)}
+    nodes = _kept_in_parts(row, keys)
+    adapters = row.assumption("lora")
+    if adapters is not None:
+        nodes[""] = {"lora": directive(adapters)}
     apart = row.assumption("checkpoint_num_layers")
     if apart not in (None, "1"):
         chosen["checkpoints"] = f"one a layer (the row has one for {apart})"

@@ -129,8 +129,9 @@ std::unique_ptr<PlanSearch> MakeSearch(const PyModel& model, const PyMachine& ma
                                        const PySession& session, std::optional<int64_t> batch,
                                        const std::string& objective, const std::string& dtype,
                                        const std::string& profile, const PyPrecision& precision,
-                                       const PyGraphs& cuda_graphs) {
+                                       const PyGraphs& cuda_graphs, const PyStrategy& nodes) {
   Job job = MakeJob(model, batch, dtype, profile, precision, cuda_graphs);
+  job.strategy = nodes.tree;
   AddHeld(session, machine.machine, &job);
   const Objective wanted = ValueOrThrow(ParseObjective(objective));
   ThrowIfError(CheckObjective(machine.machine, wanted));
@@ -159,7 +160,7 @@ void BindSearch(py::module_& m) {
   py::class_<PlanSearch>(m, "PlanSearch")
       .def(py::init(&MakeSearch), py::arg("model"), py::arg("machine"), py::arg("session"),
            py::kw_only(), py::arg("batch"), py::arg("objective"), py::arg("dtype"),
-           py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"))
+           py::arg("profile"), py::arg("precision"), py::arg("cuda_graphs"), py::arg("nodes"))
       .def("enumerate", &PlanSearch::Enumerate, py::arg("space"), py::arg("where"))
       .def("bound", &PlanSearch::Bound, py::arg("plans"))
       .def("simulate", &PlanSearch::Simulate, py::arg("plans"))

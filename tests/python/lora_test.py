@@ -1,0 +1,92 @@
+"""Adapters in a word, `--lora`, and rankings of plans that train them."""
+
+from __future__ import annotations
+
+import plancast as pc
+import pytest
+from plancast.adapters import directive, word_of
+from plancast.errors import InputError
+
+MODEL = pc.Model.preset("llama3-8b", seq=1024)
+MACHINE = pc.Machine.preset("dgx-a100-40g", hosts=1)
+JOB = ("-m", "llama3-8b", "--seq", "1024", "-c", "dgx-a100-40g:1", "--batch", "16")
+SPACE = "pp=1,mb=1|2,recompute=none|full,zero=0|3"
+
+
+@pytest.mark.parametrize("word", ["16", "8:qkv", "4:qkv+mlp.fc1:nf4", "64:fc2:nf4:0.05", "2:.5"])
+def test_a_word_is_read_again_as_it_is_written(word):
+    tree = pc.Strategy.parse("dp=8").lora(**directive(word))
+    assert tree.to_dict()["nodes"][""]["lora"] == directive(word)
+    assert directive(word_of(tree)) == directive(word)
+
+
+@pytest.mark.parametrize(
+    "word", ["", "0", "-1", "1.5", "16:", "16:int8:nf4:fp4", "16:qkv:proj", "16:1.5", "qkv", "16 "]
+)
+def test_other_words_are_refused(word):
+    with pytest.raises(InputError, match=r"is no RANK\[:OP\+OP\]"):
+        directive(word)
+
+
+def beside(word: str) -> pc.Strategy:
+    """What all plans have."""
+    return pc.Strategy.parse("").lora(**directive(word))
+
+
+@pytest.mark.parametrize(
+    ("tree", "said"),
+    [
+        ({"plan": "dp=8", "nodes": {}}, "plan `dp=8`"),
+        ({"nodes": {"head": {"micro_batches": 2}}}, "`micro_batches`"),
+        ({"nodes": {}, "load": {"experts": [2, 1]}}, "`load`"),
+    ],
+)
+def test_other_nodes_are_refused(tree, said):
+    with pytest.raises(InputError, match=said):
+        pc.rank(MODEL, MACHINE, batch=16, space=SPACE, nodes=pc.Strategy.from_dict(tree))
+
+
+def test_a_ranking_of_plans_that_train_adapters():
+    whole = pc.rank(MODEL, MACHINE, batch=16, space=SPACE)
+    lora = pc.rank(MODEL, MACHINE, batch=16, space=SPACE, nodes=beside("16"))
+    four = pc.rank(MODEL, MACHINE, batch=16, space=SPACE, nodes=beside("16:nf4"))
+    assert len(whole) < len(lora) <= len(four)
+    best = lora[0]
+    # The forecast is that of the tree, which can be asked for again.
+    alone = pc.predict(MODEL, MACHINE, beside("16").with_plan(best.strategy), batch=16)
+    assert (alone.iteration_time, alone.peak_memory) == (best.iteration_time, best.peak_memory)
+    moved = best.explain(versus=lora[1])
+    assert sum(cause.picoseconds for cause in moved.causes) == moved.picoseconds
+    few = pc.rank(MODEL, MACHINE, batch=16, space=SPACE, nodes=beside("16"), top=3)
+    assert [plan.strategy for plan in few] == [plan.strategy for plan in lora[:3]]
+
+
+def test_a_search_that_is_kept_knows_its_adapters(tmp_path):
+    store = tmp_path / "store.db"
+    kept = pc.rank(MODEL, MACHINE, batch=16, space=SPACE, nodes=beside("16"), store=store)
+    direct = pc.rank(MODEL, MACHINE, batch=16, space=SPACE, nodes=beside("16"))
+    assert [p.iteration_time for p in kept] == [p.iteration_time for p in direct]
+    again = pc.rank(
+        MODEL, MACHINE, batch=16, space=SPACE, nodes=beside("16"), store=store, resume=True
+    )
+    assert [p.strategy for p in again] == [p.strategy for p in direct]
+    with pytest.raises(InputError, match="nodes"):
+        pc.rank(MODEL, MACHINE, batch=16, space=SPACE, nodes=beside("8"), store=store, resume=True)
+
+
+def test_the_command_line(cli):
+    code, out, err = cli("rank", *JOB, "--lora", "16:qkv", "--space", SPACE, "--top", "2")
+    assert code == 0, err
+    assert "lora 16:qkv" in out
+    ranked = cli.json("rank", *JOB, "--lora", "16:qkv", "--space", SPACE, "--top", "1")
+    strategy = ranked["plans"][0]["strategy"]
+    one = cli.json("predict", *JOB, "-s", strategy, "--lora", "16:qkv")
+    assert one["iteration_time_s"] == ranked["plans"][0]["iteration_time_s"]
+    assert "is no RANK" in cli.error("predict", *JOB, "-s", "dp=8", "--lora", "r16")
+    assert "names no op with `q_proj`" in cli.error(
+        "predict", *JOB, "-s", "dp=8", "--lora", "8:q_proj"
+    )
+    tree = "{plan: dp=8, nodes: {'': {lora: {rank: 4, on: qkv}}}}"
+    assert "has adapters at its root" in cli.error("predict", *JOB, "-s", tree, "--lora", "8")
+    assert "--lora needs a plan" in cli.error("predict", *JOB, "--lora", "16")
+    assert "say nothing of adapters" in cli.error("rank", *JOB, "--lora", "16", "--for", "fsdp")
