@@ -20,13 +20,10 @@
 #include "strategy/precision.h"
 #include "strategy/profile/op_profile.h"
 #include "strategy/profile/optimizer_type.h"
+#include "strategy/profile/shard_cut.h"
 #include "strategy/profile/shared_update.h"
 
 namespace plancast {
-
-// How parameters are cut into shards: each flat, all of a unit flat in one (FSDP1), or
-// each by rows (FSDP2).
-enum class ShardCut : uint8_t { kParameter, kUnit, kRows };
 
 // How a framework runs a plan: data (strategy/data/*.textproto), never code. The fields come
 // in groups by what they are about. proto/software_profile.proto documents every one, the

@@ -45,11 +45,10 @@ absl::Status OtherTypes(const proto::SoftwareProfile& p, SoftwareProfile* profil
 }
 
 absl::StatusOr<ShardCut> ShardCutNamed(const std::string& name) {
-  if (name.empty() || name == "parameter") return ShardCut::kParameter;
-  if (name == "unit") return ShardCut::kUnit;
-  if (name == "rows") return ShardCut::kRows;
-  return absl::InvalidArgumentError(
-      absl::StrCat("shard_cut is `", name, "`; it must be `parameter`, `unit` or `rows`."));
+  const std::optional<ShardCut> cut = kShardCutNames.Find(name.empty() ? "parameter" : name);
+  if (cut.has_value()) return *cut;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "shard_cut is `", name, "`; it must be `parameter`, `joined`, `unit` or `rows`."));
 }
 
 absl::StatusOr<OptimizerType> OptimizerOf(const std::string& name, absl::string_view field) {

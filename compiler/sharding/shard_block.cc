@@ -88,7 +88,8 @@ class ShardTasks {
   // What fully_shard is told to ignore: parameters shared with no rank, in the type they are used
   // in.
   int64_t LeftOut(const ShardUnit& unit) const {
-    return CopiesOut() && types_.at_rest == types_.gathered ? unit.alone() : 0;
+    const bool ignores = style_.cut == ShardCut::kRows && types_.at_rest == types_.gathered;
+    return ignores ? unit.alone() : 0;
   }
   // Bytes of an element of a unit's gradients before they are reduced, on average.
   double WholeGradient(const ShardUnit& unit) const {
@@ -96,8 +97,10 @@ class ShardTasks {
     if (own == 0) return style_.whole_gradient;
     return style_.whole_gradient + (types_.gradient - style_.whole_gradient) * (own / all);
   }
-  // What it is copied into, where parameters are cut by rows.
-  bool CopiesOut() const { return style_.cut == ShardCut::kRows; }
+  // What it is copied into, where parameters are cut by rows, or joined of the ranks' parts.
+  bool CopiesOut() const { return KeepsBuffer() || style_.cut == ShardCut::kJoined; }
+  // Whether what was gathered stays beside its copy in a forward pass.
+  bool KeepsBuffer() const { return style_.cut == ShardCut::kRows; }
   int64_t HeldBytes(const ShardUnit& unit) const {
     return GatheredBytes(unit) * (CopiesOut() ? 2 : 1);
   }
@@ -162,7 +165,7 @@ class ShardTasks {
 
   // FSDP allocates what it gathers and what reductions leave on streams of their own
   // (torch/distributed/fsdp: _fsdp_collectives.py, _runtime_utils.py).
-  bool HasStreams() const { return style_.cut != ShardCut::kParameter; }
+  bool HasStreams() const { return HasOwnStreams(style_.cut); }
   MemoryPool GatherPool() const {
     return HasStreams() ? MemoryPool::kGather : MemoryPool::kCompute;
   }
@@ -286,9 +289,9 @@ class Sharder {
     if (step_.ports == 0 && issued_ != BlockBuilder::kNone) begin.push_back(issued_);
     if (tasks_.CopiesOut()) {
       const int copy = tasks_.CopyOut(*step_.own, begin);
-      // The backward pass gives the buffer of the gather up at once, the forward pass
-      // with the next gather.
-      if (step_.backward) GiveUpBuffer(copy);
+      // FSDP2's backward pass gives the buffer of the gather up at once, its forward pass with the
+      // next gather.
+      if (step_.backward || !tasks_.KeepsBuffer()) GiveUpBuffer(copy);
       waits_ = {copy};
     } else if (tasks_.Quantizes()) {
       waits_ = {tasks_.Dequantize(*step_.own, begin)};
@@ -397,7 +400,7 @@ class Sharder {
     const int last = std::max(last_, 0);
     // The device is waited for before parameters are gathered.
     if (step_.own != nullptr && step_.own->by_lists()) out_.MarkHostSync(last);
-    if (step_.own != nullptr && tasks_.CopiesOut() && !step_.backward) GiveUpBuffer(last);
+    if (step_.own != nullptr && tasks_.KeepsBuffer() && !step_.backward) GiveUpBuffer(last);
     if (step_.frees != nullptr) {
       const int64_t gathered = tasks_.GatheredBytes(*step_.frees);
       if (gathered > 0 || step_.frees->kept_whole() == 0) {

@@ -154,7 +154,7 @@ void GradientFlow::Update(const std::vector<Join>& joins) {
   sharded.freed_gradients = FreshBytes() - given_up_;
   if (sharded_ != nullptr && !profile_.update.zero_grad) {
     sharded.freed_shards = sharded_->GradientBytes(ShardTypesOf(in_, contents_));
-    if (profile_.data_parallel.shard_cut != ShardCut::kParameter) {
+    if (HasOwnStreams(profile_.data_parallel.shard_cut)) {
       sharded.pool = MemoryPool::kReduce;
     }
   }

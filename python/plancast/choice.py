@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from plancast.precision import Types
     from plancast.records import Records
+    from plancast.strategy import Strategy
     from plancast.training.training_run import TrainingRun
 
 # The framework for which recipes are shipped, by its name in launch files.
@@ -72,7 +73,7 @@ class Choice(Immutable, Shown, Tabular):
 
     def launch_config(self) -> str:
         """The text of the framework's argument file."""
-        return self._chosen().launch_config(self.framework)
+        return self._chosen().without_nodes().launch_config(self.framework)
 
     def command(self) -> str:
         """What to type on each host, with the argument file; capitals are your own files."""
@@ -167,6 +168,7 @@ def plan(
     dtype: str | None = None,
     profile: str | None = None,
     cuda_graphs: bool | str = False,
+    nodes: Strategy | None = None,
     session: Session | None = None,
     records: Records | None = None,
     partial: bool = False,
@@ -191,6 +193,7 @@ def plan(
       dtype: matmul precision; bf16 by default, fp16 on GPUs that have no units for bf16.
       profile: how the framework runs; the framework's own by default.
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
+      nodes: what all plans train, as for `rank`.
       session: shared memo; a fresh one by default.
       records: measured kernels to go by (docs/records.md); with a session, give them to that.
       partial: Ctrl-C gives the best of what was found until then (`Choice.stopped`), if anything
@@ -234,7 +237,10 @@ def plan(
         "session": session,
         **types,
     }
-    search = Search(model, machine, size, name, used, arguments.word(space, "space"), how, partial)
+    space = arguments.word(space, "space")
+    search = Search(model, machine, size, name, used, space, how, partial, nodes)
+    if nodes is not None:
+        said.append("argument files say nothing of adapters, which the training script has")
     with following(progress, "plans") as tell:
         plans = search.plans(tell)
     answer = Choice(
@@ -248,7 +254,7 @@ def plan(
         stopped=search.stopped,
     )
     try:
-        if plans and name == _OF_RECIPES and not search.stopped:
+        if plans and name == _OF_RECIPES and not search.stopped and nodes is None:
             text = beside(plans[0], model, machine, batch=size, profile=used, **how)
             answer = replace(answer, said=(*answer.said, text) if text else answer.said)
         if not plans:
@@ -302,6 +308,6 @@ def _run(
 
     best = answer._chosen()
     return train(
-        answer.model, answer.machine, best.strategy, tokens=tokens, samples=samples,
+        answer.model, answer.machine, best._tree or best.strategy, tokens=tokens, samples=samples,
         batch=answer.batch, price=price, profile=profile, **how,
     )  # fmt: skip

@@ -327,6 +327,10 @@ class Forecast(ForecastCharts, Immutable, Shown):
 
         return write_forecast(self, framework, {**self._asked, **run}, self._tree)
 
+    def without_nodes(self) -> Forecast:
+        """The same as of the plan alone, as argument files are written: they say no adapters."""
+        return Forecast(self._core, self._asked, None, self._question, self._what_if)
+
     def to_perfetto(self, path: str | Path) -> None:
         """Writes a Chrome trace that ui.perfetto.dev opens; `.gz` compresses it."""
         self._need_timeline()

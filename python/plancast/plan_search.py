@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plancast import _core, alternatives, default_space, several_spaces
 from plancast.errors import InputError
@@ -30,6 +30,9 @@ from plancast.training.best_plan import (
     micro_batches,
     why_none,
 )
+
+if TYPE_CHECKING:
+    from plancast.strategy import Strategy
 
 # Plans of a default space up to which all are looked at, some 40 CPU seconds; models with experts
 # have more from 16k tokens on.
@@ -82,10 +85,11 @@ class Search:
         space: str,
         how: dict[str, Any],
         partial: bool = False,
+        nodes: Strategy | None = None,
     ) -> None:
         self._model, self._machine, self._batch = model, machine, batch
         self._framework, self._profile = framework, profile
-        self._space, self._how = space, how
+        self._space, self._how, self._nodes = space, how, nodes
         self._partial = partial
         self._spaces: dict[str, list[str]] = {}
         self._least: Ranking | None = None
@@ -263,7 +267,7 @@ class Search:
         if self._space:
             others = Search(
                 self._model, self._machine, self._batch, self._framework, self._profile, "",
-                self._how,
+                self._how, nodes=self._nodes,
             ).plans(None)  # fmt: skip
             if others:
                 return [f"outside of `{self._space}` fits {_fact(others[0])}; leave --space out"]
@@ -284,6 +288,8 @@ class Search:
                 if plans:
                     lines.append(f"on `{name}:{hosts}` fits {_fact(plans[0])}")
                     break
+        if self._nodes is not None:
+            return lines
         tuned = fine_tuned(self._model, self._machine, self._batch, self._profile, self._how)
         return [*lines, tuned] if tuned else lines
 
@@ -292,7 +298,8 @@ class Search:
         said = self._profile if framework == self._framework else None
         _, profile = software(framework, said, self._model)
         other = Search(
-            self._model, machine, self._batch, framework, profile, "", self._how
+            self._model, machine, self._batch, framework, profile, "", self._how,
+            nodes=self._nodes,
         )  # fmt: skip
         ranking = other._ranked(least_space(self._model))
         return other._runnable(ranking) if len(ranking) else []
@@ -301,7 +308,7 @@ class Search:
         ranking = rank(
             self._model, self._machine, batch=self._batch, space=space, top=top,
             profile=self._profile, partial=_SHOWN if self._partial else False,
-            progress=progress, **self._how,
+            progress=progress, nodes=self._nodes, **self._how,
         )  # fmt: skip
         if self._partial:
             self._seen += ranking
@@ -315,7 +322,7 @@ class Search:
         kept = []
         for one in plans:
             try:
-                one.launch_config(self._framework)
+                one.without_nodes().launch_config(self._framework)
             except InputError as error:
                 self._refused = self._refused or str(error)
                 continue
@@ -364,6 +371,7 @@ def wider(
         if len(on_host):
             return on_host
     framework, _ = software(None, profile, model)
-    search = Search(model, machine, batch, framework, profile, "", how)
+    nodes = how.pop("nodes", None)
+    search = Search(model, machine, batch, framework, profile, "", how, nodes=nodes)
     found = search.plans(None)
     return ranking.with_outside(found[0]) if found else ranking

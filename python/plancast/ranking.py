@@ -137,6 +137,8 @@ class Ranking(Shown):
     def for_framework(self, framework: str, top: int | None = None) -> Ranking:
         """The plans of which the framework's argument file can be written, the best `top`.
 
+        What is trained stands in the training script, not in that file.
+
         The others are counted in `excluded`, with the framework's reason.
         """
         from plancast.frameworks.formats import framework_name
@@ -148,7 +150,7 @@ class Ranking(Shown):
             if len(other._plans) == top:
                 break
             try:
-                plan.launch_config(name)
+                plan.without_nodes().launch_config(name)
             except InputError as error:
                 reason = str(error).partition(". ")[0].removesuffix(".")
                 other._excluded[reason] = other._excluded.get(reason, 0) + 1

@@ -50,7 +50,7 @@ class Chooser {
   void ChooseZero() {
     o_.zero = static_cast<int>(form_.zero.value_or(0));
     // FSDP has no other way to shard gradients and state alone (SHARD_GRAD_OP).
-    kept_ = o_.zero == 2 && usual_.shard_cut != ShardCut::kParameter;
+    kept_ = o_.zero == 2 && HasOwnStreams(usual_.shard_cut);
     if (kept_) {
       o_.zero = 3;
       Note("zero=2 is zero=3,reshard=off in `", profile_.name,

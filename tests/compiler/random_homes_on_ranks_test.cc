@@ -70,6 +70,7 @@ void DrawHomes(Dice& dice, PlanUnderTest& plan) {
   plan.profile().update.fresh_gradients = dice.Maybe(2);
   plan.profile().data_parallel.shard_cut =
       dice.Of<ShardCut>({ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows});
+  if (dice.Maybe(4)) plan.profile().data_parallel.shard_cut = ShardCut::kJoined;
   plan.profile().data_parallel.sharded_master = dice.Maybe(2);
   if (dice.Maybe(2)) plan.options().overlap.insert(Overlap::kParam);
   plan.options().sync_each = dice.Maybe(2);

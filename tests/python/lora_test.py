@@ -88,5 +88,33 @@ def test_the_command_line(cli):
     )
     tree = "{plan: dp=8, nodes: {'': {lora: {rank: 4, on: qkv}}}}"
     assert "has adapters at its root" in cli.error("predict", *JOB, "-s", tree, "--lora", "8")
-    assert "--lora needs a plan" in cli.error("predict", *JOB, "--lora", "16")
-    assert "say nothing of adapters" in cli.error("rank", *JOB, "--lora", "16", "--for", "fsdp")
+    fsdp = cli.json("rank", *JOB, "--lora", "16", "--for", "fsdp", "--space", SPACE)
+    assert fsdp["plans"] and all(plan["chosen"]["profile"] == "fsdp" for plan in fsdp["plans"])
+    assert "is no RANK" in cli.error("rank", *JOB, "--lora", "")
+
+
+def test_the_one_question(cli, tmp_path):
+    job = ("llama3-8b", "dgx-a100-40g:1", "--seq", "1024", "--batch", "16")
+    out, launch = str(tmp_path / "best.yaml"), tmp_path / "run"
+    asked = ("--lora", "8:qkv+proj", "--for", "torchtitan")
+    found = cli.json("plan", *job, *asked, "--out", out, "--launch", f"{launch}/")
+    assert found["fits"]
+    tree = pc.Strategy.open(out)
+    assert tree.to_dict()["nodes"][""]["lora"] == directive("8:qkv+proj")
+    again = cli.json("predict", *JOB, "-s", out, "--profile", "torchtitan")
+    assert again["iteration_time_s"] == found["forecast"]["iteration_time_s"]
+    # The argument file has the plan; adapters are the training script's.
+    [file] = list(launch.iterdir())
+    assert "lora" not in file.read_text()
+    alone = cli.json("predict", *JOB, "--lora", "8:qkv+proj", "--profile", "torchtitan")
+    assert alone["iteration_time_s"] == again["iteration_time_s"]
+    assert "--lora is of `plancast plan` without --method" in cli.error(
+        "plan", *job, "--lora", "8", "--method", "grid"
+    )
+
+
+def test_a_whole_run_is_one_of_the_adapters(cli):
+    job = ("llama3-8b", "dgx-a100-40g:1", "--seq", "1024", "--batch", "16", "--tokens", "1B")
+    lora, whole = (cli.json("plan", *job, *more) for more in (("--lora", "8:qkv"), ()))
+    assert lora["run"]["days"] < whole["run"]["days"]
+    assert whole["strategy"] is not None

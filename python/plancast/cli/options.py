@@ -362,6 +362,14 @@ def with_adapters(strategy: Strategy, word: str) -> Strategy:
     return strategy.copy().lora(**directive(word))
 
 
+def nodes_of(options: argparse.Namespace) -> Strategy | None:
+    """What --lora says of all plans."""
+    from plancast.strategy import Strategy
+
+    word = getattr(options, "lora", None)
+    return None if word is None else with_adapters(Strategy.parse(""), word)
+
+
 def load_plan(options: argparse.Namespace) -> tuple[Model, Machine, Strategy]:
     """What -m, -c and -s name.
 

@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     opts.add_cuda_graphs(parser)
     opts.add_types(parser)
     opts.add_machine(parser, required=False)
+    opts.add_lora(parser)
     opts.add_batch(parser)
     add_framework(parser)
     parser.add_argument(
@@ -91,6 +92,7 @@ def own(options: argparse.Namespace) -> dict[str, Any]:
     """Options of the question that planners of trees do not take, as given."""
     return {
         "--for": options.target,
+        "--lora": options.lora,
         "--launch": options.launch,
         "--tokens": options.tokens,
         "--price": options.price,
@@ -116,6 +118,7 @@ def choose(
         dtype=None if isinstance(options.dtype, Default) else str(options.dtype),
         profile=profile,
         cuda_graphs=options.cuda_graphs,
+        nodes=opts.nodes_of(options),
         session=opts.load_session(options),
         partial=partial,
         **opts.types_of(options),
@@ -153,7 +156,8 @@ def _answer(options: argparse.Namespace, choice: Choice) -> int:
         if best is not None and options.launch is not None:
             choice = choice.write_launch(options.launch)
         if best is not None and options.out is not None:
-            files.write_text(options.out, Strategy.parse(best.strategy).to_yaml())
+            tree = best._tree or Strategy.parse(best.strategy)
+            files.write_text(options.out, tree.to_yaml())
     stopped = choice.stopped or waiting.pressed
     try:
         if not stopped:

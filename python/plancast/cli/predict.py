@@ -113,13 +113,6 @@ def run(options: argparse.Namespace) -> int:
     check_writable(options.trace, (".json", ".json.gz"))
     check_writable(options.memory_svg, (".svg",))
     if options.strategy is None:
-        if options.lora is not None:
-            from plancast.errors import InputError
-
-            raise InputError(
-                "--lora needs a plan: add -s, such as `-s zero=3,mb=1`, or ask `plancast rank` "
-                "with --lora for the best."
-            )
         choice = _choice(options)
         if choice.best is None:
             from plancast.report.page.choice import choice_page

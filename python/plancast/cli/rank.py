@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plancast.cli import answers, interrupt
 from plancast.cli import options as opts
 from plancast.cli.launch_options import Default
 from plancast.cli.plan_question import add_framework
-
-if TYPE_CHECKING:
-    from plancast.strategy import Strategy
 
 _LONG_S = 10.0
 _LISTED = 10  # plans in the table
@@ -118,10 +115,6 @@ def run(options: argparse.Namespace) -> int:
         print("Ray is not installed; threads do the search", file=sys.stderr)
     answers.check_page(options.report)
     model, machine = opts.load_model(options), opts.load_machine(options.cluster, options)
-    if options.lora is not None and (options.target or options.launch) is not None:
-        raise InputError(
-            "argument files of frameworks say nothing of adapters; leave --for and --launch out."
-        )
     framework, profile = _software(options, model)
     if options.launch is not None:
         commands.check(framework, options.launch)
@@ -131,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
         "dtype": options.dtype,
         "profile": profile,
         "cuda_graphs": options.cuda_graphs,
-        "nodes": _nodes(options),
+        "nodes": opts.nodes_of(options),
         "session": opts.load_session(options),
         "workers": options.workers,
         **opts.types_of(options),
@@ -169,8 +162,11 @@ def run(options: argparse.Namespace) -> int:
     if options.pareto:
         ranking = ranking.pareto(options.top)
     if options.launch is not None and len(ranking):
-        file = commands.write(framework, options.launch, ranking[0].launch_config(framework))
+        text = ranking[0].without_nodes().launch_config(framework)
+        file = commands.write(framework, options.launch, text)
         answers.remark(options, f"wrote {file} of the best plan")
+        if options.lora is not None:
+            answers.remark(options, "it says nothing of adapters, which the training script has")
     if options.out is not None:
         ranking.write(options.out)
     answers.answer_page(
@@ -192,13 +188,6 @@ def _software(options: argparse.Namespace, model: Any) -> tuple[str, str]:
     if options.target is None and options.launch is None:
         return "", str(options.profile)
     return software(options.target, profile, model)
-
-
-def _nodes(options: argparse.Namespace) -> Strategy | None:
-    """What all plans have beside what the space says."""
-    from plancast.strategy import Strategy
-
-    return opts.with_adapters(Strategy.parse(""), options.lora) if options.lora else None
 
 
 def _announce(plans: int, seconds: float) -> None:

@@ -65,7 +65,8 @@ double All() {
 
 TEST(HomesOnRanksTest, GradientsAreReducedToTheRankAndWeightsBroadcastFromIt) {
   const double layers = Layers(), others = All() - layers;
-  for (const ShardCut cut : {ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows}) {
+  for (const ShardCut cut :
+       {ShardCut::kParameter, ShardCut::kJoined, ShardCut::kUnit, ShardCut::kRows}) {
     for (const bool overlaps : {false, true}) {
       for (const int zero : {1, 2, 3}) {
         SCOPED_TRACE(testing::Message() << static_cast<int>(cut) << overlaps << zero);

@@ -63,7 +63,8 @@ TEST(ShardUnitsTest, OneLayerIsWhatThereIsWithoutAWord) {
 
 TEST(ShardUnitsTest, UnitsMoveTheSameBytesInFewerMessages) {
   for (const int zero : {2, 3}) {
-    for (const ShardCut cut : {ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows}) {
+    for (const ShardCut cut :
+         {ShardCut::kParameter, ShardCut::kJoined, ShardCut::kUnit, ShardCut::kRows}) {
       PlanUnderTest single = Sharded(1, 6, zero);
       single.profile().data_parallel.shard_cut = cut;
       const ExecutionGraph one = Compiled(single);

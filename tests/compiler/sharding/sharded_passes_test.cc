@@ -209,7 +209,8 @@ TEST(ShardedWireTest, ZeroPlusPlusSendsAQuarterBetweenNodes) {
 
 TEST(ShardedWireTest, PaddingIsMoved) {
   const auto up = [](int64_t size) { return (size + 2) / 3 * 3; };
-  for (const ShardCut cut : {ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows}) {
+  for (const ShardCut cut :
+       {ShardCut::kParameter, ShardCut::kJoined, ShardCut::kUnit, ShardCut::kRows}) {
     PlanUnderTest plan = Zero(3, 3);
     plan.profile().data_parallel.shard_cut = cut;
     const ExecutionGraph graph = Compiled(plan);
@@ -231,9 +232,9 @@ TEST(ShardedWireTest, PaddingIsMoved) {
                                  ? elements
                                  : size(tensor.dims[0]);
         psi += elements * segment.repeat;
-        unit += cut == ShardCut::kRows        ? up(rows) * (elements / rows)
-                : cut == ShardCut::kParameter ? up(elements)
-                                              : elements;
+        unit += cut == ShardCut::kRows   ? up(rows) * (elements / rows)
+                : cut == ShardCut::kUnit ? elements
+                                         : up(elements);
       }
       padded += up(unit) * segment.repeat;
     }
@@ -241,6 +242,30 @@ TEST(ShardedWireTest, PaddingIsMoved) {
     EXPECT_DOUBLE_EQ(Sent(graph)[kGather], 2.0 * 2 * static_cast<double>(padded) * 2 / 3);
     EXPECT_EQ(graph.programs[0].static_bytes[kParameters], 2 * padded / 3);
   }
+}
+
+// What DeepSpeed gathers is the ranks' parts side by side; a pass over them makes the parameters,
+// forward and backward, and the parts are given up behind it.
+TEST(ShardedWireTest, PartsAreJoinedBehindTheirGather) {
+  PlanUnderTest plan = Zero(3, 4);
+  plan.profile().data_parallel.shard_cut = ShardCut::kParameter;
+  const ExecutionGraph flat = Compiled(plan);
+  plan.profile().data_parallel.shard_cut = ShardCut::kJoined;
+  const ExecutionGraph joined = Compiled(plan);
+  EXPECT_EQ(Sent(joined), Sent(flat));
+  for (const int kind : {kParameters, kGradients, kOptimizer}) {
+    EXPECT_EQ(joined.programs[0].static_bytes[kind], flat.programs[0].static_bytes[kind]);
+  }
+  const int64_t layer = Parameters(SmallModel(3)) - Parameters(SmallModel(2));
+  for (const char* const block : {"layer.F", "layer.B"}) {
+    EXPECT_THAT(KernelsLabelled(flat, block, "layer.copy_out"), testing::IsEmpty());
+    const std::vector<KernelSpec> copies = KernelsLabelled(joined, block, "layer.copy_out");
+    ASSERT_EQ(copies.size(), 1) << block;
+    EXPECT_EQ(copies[0].read_bytes, 2 * layer) << block;
+    EXPECT_EQ(copies[0].write_bytes, 2 * layer) << block;
+  }
+  const KindBytes end = ReplayEvents(joined, 0).back().live;
+  EXPECT_EQ(end.of[kParameters], joined.programs[0].static_bytes[kParameters]);
 }
 
 // --- State. ZeRO, figure 1: 2 Psi + 2 Psi + 12 Psi with gradients in 16 bits.
@@ -364,7 +389,8 @@ TEST(ShardedMemoryTest, AtMostOneMoreUnitThanThePrefetchIsGathered) {
 // The data's own module has no backward tasks: what the one before it reduced from is given up
 // there, and whoever waits for that reduction waits behind it.
 TEST(ShardedMemoryTest, NothingIsLeftOverWhereTheFirstModuleHasNoGradients) {
-  for (const ShardCut cut : {ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows}) {
+  for (const ShardCut cut :
+       {ShardCut::kParameter, ShardCut::kJoined, ShardCut::kUnit, ShardCut::kRows}) {
     for (const int zero : {2, 3}) {
       SCOPED_TRACE(testing::Message() << static_cast<int>(cut) << " zero " << zero);
       PlanUnderTest plan({{"seq", 16}, {"hidden", 64}});

@@ -34,6 +34,9 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
   if (dice.Maybe(4)) p.types.param_dtype = DType::kFp8;
   p.data_parallel.shard_cut =
       dice.Of<ShardCut>({ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows});
+  if (dice.Maybe(4) && p.data_parallel.shard_cut == ShardCut::kParameter) {
+    p.data_parallel.shard_cut = ShardCut::kJoined;
+  }
   p.data_parallel.sharded_master = dice.Maybe(2);
   p.data_parallel.root_unit = dice.Maybe(2);
   p.data_parallel.keeps_last_unit = dice.Maybe(2);
