@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "compiler/body/partition.h"
 #include "compiler/lower/kernels/attention_kernel.h"
@@ -77,7 +78,8 @@ class KernelWork {
     base_.quantized_operand |= part.quantized;
     calls_.Note(part, op.name, ExtraKernelsOf(rule));
     if (!context_.profile->Quantizes(op.name)) base_.dtype = StorageType(context_.dtype);
-    if (base_.pass != GemmPass::kForward && OwnRule(rule) == kAdapterSum && Has(kScaledRanks)) {
+    if (base_.pass != GemmPass::kForward && absl::StartsWith(rule.name(), kAdapterSum) &&
+        Has(kScaledRanks)) {
       return;
     }
     const bool fused = !op.fusion.empty() && Has(op.fusion);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from plancast.adapters import word_of
 from plancast.frameworks import composer, deepspeed, fsdp, megatron, torchtitan
 from plancast.textual import count, duration, gib, percent, shown
 
@@ -27,10 +28,13 @@ def headed(text: str, framework: str, forecast: Forecast, gpus_per_host: int | N
 
 
 def said_of(forecast: Forecast) -> list[str]:
-    """A forecast in two lines."""
+    """A forecast in lines; one says what adapters it is of, which the training script has."""
     low, high = forecast.interval
     fits = "" if forecast.fits else ", which DOES NOT FIT"
+    asked = getattr(forecast._question, "strategy", "")
+    lora = "" if isinstance(asked, str) else word_of(asked)
     return [
+        *([f"the forecast is of training adapters alone, lora {lora}"] if lora else []),
         f"{forecast.model} on {forecast.devices:,} GPUs of {forecast.machine}, "
         f"{forecast.strategy or 'defaults'}, batch {forecast.global_batch:,}, "
         f"profile {forecast.profile}",
