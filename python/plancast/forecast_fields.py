@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from plancast.adapters import word_of
 from plancast.causal import causal_mfu
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def _provenance(forecast: Forecast, core: _core.Forecast) -> dict[str, Any]:
         "model": core.model,
         "machine": core.machine,
         "strategy": core.strategy,
+        "lora": word_of(forecast._tree),
         "profile": core.profile,
         "seq": core.seq,
         "dtype": forecast.dtype,

@@ -115,6 +115,20 @@ def test_the_one_question(cli, tmp_path):
     )
 
 
+def test_the_other_commands(cli):
+    plans = ("-s", "dp=8,mb=1", "-s", "tp=8,sp,mb=1")
+    compared = cli.json("compare", *JOB, *plans, "--lora", "16")
+    alone = cli.json("predict", *JOB, "-s", "tp=8,sp,mb=1", "--lora", "16")
+    assert str(alone["iteration_time_s"]) in str(compared)
+    found = cli.json("explain", *JOB, *plans[:2], "--versus", "tp=8,sp,mb=1", "--lora", "16")
+    assert found
+    code, out, _ = cli("compile", *JOB, *plans[:2], "--lora", "16", "--dump-after", "bind")
+    assert code == 0 and "lora_a" in out
+    # Beside no adapters: a tree says them.
+    tree = "{plan: 'dp=8,mb=1', nodes: {'': {lora: {rank: 16, on: [qkv]}}}}"
+    assert cli.json("explain", *JOB, "-s", "dp=8,mb=1", "--versus", tree)
+
+
 def test_a_whole_run_is_one_of_the_adapters(cli):
     job = ("llama3-8b", "dgx-a100-40g:1", "--seq", "1024", "--batch", "16", "--tokens", "1B")
     lora, whole = (cli.json("plan", *job, *more) for more in (("--lora", "8:qkv"), ()))

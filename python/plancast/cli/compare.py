@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast.cli import answers
 from plancast.cli import options as opts
+from plancast.cli.adapter_options import adapted, add_lora
 from plancast.cli.launch_options import open_strategy, settings
 from plancast.cli.plan_question import choose
 
@@ -35,6 +36,7 @@ def add_parser(commands: Any) -> None:
         required=False,
         absent=" (default: what `plancast plan` chooses for each machine)",
     )
+    add_lora(parser)
     opts.add_batch(parser)
     opts.add_knowledge(parser)
     opts.add_report(parser)
@@ -58,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
             predict(model, machine, strategy, **settings(options, strategy.launch), session=session)
             for machine in machines
             for strategy in [
-                open_strategy(text, options, machine, model) for text in options.strategy
+                adapted(open_strategy(text, options, machine, model), options)
+                for text in options.strategy
             ]
         ]
     comparison = compare(*forecasts)

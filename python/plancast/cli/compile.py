@@ -7,6 +7,7 @@ from typing import Any
 
 from plancast.cli import answers
 from plancast.cli import options as opts
+from plancast.cli.adapter_options import add_lora
 
 PASSES = ("bind", "differentiate", "partition", "relayout", "synchronise", "schedule", "lower")
 
@@ -21,6 +22,7 @@ def add_parser(commands: Any) -> None:
     opts.add_model(parser)
     opts.add_machine(parser)
     opts.add_strategy(parser)
+    add_lora(parser)
     opts.add_batch(parser)
     opts.add_types(parser)
     parser.add_argument(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast.cli import answers
 from plancast.cli import options as opts
+from plancast.cli.adapter_options import adapted, add_lora
 from plancast.cli.launch_options import open_strategy, settings
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--versus-cluster", metavar="MACHINE", help="the other plan's machine, as for -c"
     )
+    add_lora(parser)
     opts.add_batch(parser)
     opts.add_knowledge(parser)
     parser.add_argument(
@@ -59,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
     def forecast(plan: str, cluster: str) -> Any:
         machine = opts.load_machine(cluster, options)
-        strategy = open_strategy(plan, options, machine, model)
+        strategy = adapted(open_strategy(plan, options, machine, model), options)
         return predict(
             model, machine, strategy, **settings(options, strategy.launch), session=session
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from plancast import arguments
 from plancast.cli import answers, sizes
+from plancast.cli.adapter_options import adapted
 from plancast.cli.launch_options import Default, add_from, open_strategy, settings
 from plancast.errors import InputError
 
@@ -208,16 +209,6 @@ def add_strategy(
     add_from(parser)
 
 
-def add_lora(parser: argparse.ArgumentParser) -> None:
-    """--lora."""
-    parser.add_argument(
-        "--lora",
-        metavar="RANK",
-        help="train low-rank adapters alone: 16, or RANK[:OP+OP][:nf4][:DROPOUT] as in "
-        "16:qkv+proj:nf4 (default: beside all products of the layers)",
-    )
-
-
 def add_fidelity(parser: argparse.ArgumentParser) -> None:
     """--fidelity."""
     parser.add_argument(
@@ -352,24 +343,6 @@ def load_machine(text: str, options: argparse.Namespace) -> Machine:
     return Machine.open(text, hosts=options.nodes, fabric=options.fabric)
 
 
-def with_adapters(strategy: Strategy, word: str) -> Strategy:
-    """A plan whose model trains the adapters of --lora alone."""
-    from plancast.adapters import directive, word_of
-    from plancast.errors import InputError
-
-    if word_of(strategy):
-        raise InputError("the strategy has adapters at its root; say them there or with --lora.")
-    return strategy.copy().lora(**directive(word))
-
-
-def nodes_of(options: argparse.Namespace) -> Strategy | None:
-    """What --lora says of all plans."""
-    from plancast.strategy import Strategy
-
-    word = getattr(options, "lora", None)
-    return None if word is None else with_adapters(Strategy.parse(""), word)
-
-
 def load_plan(options: argparse.Namespace) -> tuple[Model, Machine, Strategy]:
     """What -m, -c and -s name.
 
@@ -391,6 +364,4 @@ def load_plan(options: argparse.Namespace) -> tuple[Model, Machine, Strategy]:
         if ahead and options.mtp is None and ahead != multi_token(model):
             options.mtp = ahead
             model = load_model(options)
-    if getattr(options, "lora", None) is not None:
-        strategy = with_adapters(strategy, options.lora)
-    return model, machine, strategy
+    return model, machine, adapted(strategy, options)

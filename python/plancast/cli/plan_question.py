@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast.cli import answers, interrupt
 from plancast.cli import options as opts
+from plancast.cli.adapter_options import add_lora, nodes_of
 from plancast.cli.launch_options import Default
 from plancast.errors import InputError
 
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     opts.add_cuda_graphs(parser)
     opts.add_types(parser)
     opts.add_machine(parser, required=False)
-    opts.add_lora(parser)
+    add_lora(parser)
     opts.add_batch(parser)
     add_framework(parser)
     parser.add_argument(
@@ -118,7 +119,7 @@ def choose(
         dtype=None if isinstance(options.dtype, Default) else str(options.dtype),
         profile=profile,
         cuda_graphs=options.cuda_graphs,
-        nodes=opts.nodes_of(options),
+        nodes=nodes_of(options),
         session=opts.load_session(options),
         partial=partial,
         **opts.types_of(options),

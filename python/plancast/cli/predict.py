@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plancast.cli import answers
 from plancast.cli import options as opts
+from plancast.cli.adapter_options import add_lora
 
 if TYPE_CHECKING:
     from plancast.buckets import Buckets
@@ -30,7 +31,7 @@ def add_parser(commands: Any) -> None:
     opts.add_types(parser)
     opts.add_machine(parser)
     opts.add_strategy(parser, required=False, absent=" (default: what `plancast plan` chooses)")
-    opts.add_lora(parser)
+    add_lora(parser)
     opts.add_batch(parser)
     opts.add_knowledge(parser)
     parser.add_argument(

@@ -8,6 +8,7 @@ from typing import Any
 
 from plancast.cli import answers, interrupt
 from plancast.cli import options as opts
+from plancast.cli.adapter_options import add_lora, nodes_of
 from plancast.cli.launch_options import Default
 from plancast.cli.plan_question import add_framework
 
@@ -27,7 +28,7 @@ def add_parser(commands: Any) -> None:
     opts.add_cuda_graphs(parser)
     opts.add_types(parser)
     opts.add_machine(parser)
-    opts.add_lora(parser)
+    add_lora(parser)
     opts.add_batch(parser)
     add_framework(parser)
     opts.add_knowledge(parser)
@@ -124,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
         "dtype": options.dtype,
         "profile": profile,
         "cuda_graphs": options.cuda_graphs,
-        "nodes": opts.nodes_of(options),
+        "nodes": nodes_of(options),
         "session": opts.load_session(options),
         "workers": options.workers,
         **opts.types_of(options),
