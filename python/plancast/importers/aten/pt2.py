@@ -27,6 +27,8 @@ _SMALL, _WHOLE = (1, 12), (2, 3, 4, 5, 28, 29, 30)
 _LARGEST_ARCHIVE = 1 << 50  # weights and all; they are not read
 _LARGEST_LIST = 16 << 20  # some 150,000 entries
 _LARGEST_RATIO = 200  # of a compressed entry; torch compresses nothing
+_ENCRYPTED = 1  # a flag of an entry
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def read(path: str, name: str) -> Graph:
@@ -64,6 +66,8 @@ def _json(
         names = ", ".join(f"`{info.filename}`" for info in found[:4])
         raise InputError(f"`{path}` holds {len(found)} programs ({names}); one is needed.")
     entry = found[0]
+    if entry.flag_bits & _ENCRYPTED or entry.compress_type not in _PACKED:
+        raise zipfile.BadZipFile(f"{entry.filename} is encrypted, or packed in another way")
     # What headers say of packed sizes can be a lie; the archive's own size is none.
     packed = min(entry.compress_size, os.stat(path).st_size)
     if entry.file_size > min(limits.LARGEST_GRAPH_BYTES, _LARGEST_RATIO * packed):

@@ -80,6 +80,26 @@ def test_headers_that_lie_are_not_believed(tmp_path):
     assert "unpacks to 67,108,864 bytes" in refusal(path)
 
 
+@pytest.mark.parametrize("packed", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, 64574])
+def test_other_ways_to_pack_are_refused(tmp_path, packed):
+    path = tmp_path / "packed.pt2"
+    archive(path, document())
+    data = bytearray(path.read_bytes())
+    entry = data.index(b"PK\1\2")  # of the list: flags at 8, the way it is packed at 10
+    data[entry + 10 : entry + 12] = packed.to_bytes(2, "little")
+    path.write_bytes(data)
+    assert "is encrypted, or packed in another way" in refusal(path)
+
+
+def test_encrypted_entries_are_refused(tmp_path):
+    path = tmp_path / "secret.pt2"
+    archive(path, document())
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\1\2") + 8] |= 1
+    path.write_bytes(data)
+    assert "is encrypted, or packed in another way" in refusal(path)
+
+
 def test_a_list_of_entries_that_says_it_is_huge_is_not_read(tmp_path):
     path = tmp_path / "list.pt2"
     archive(path, document())
