@@ -206,7 +206,8 @@ absl::StatusOr<FrameworkLimits> LimitsFromProto(const proto::FrameworkLimits& p)
   limits.pp = !p.has_pp() || p.pp();
   limits.ep = !p.has_ep() || p.ep();
   limits.cp = !p.has_cp() || p.cp();
-  limits.pairs = p.pairs(), limits.vpp = !p.has_vpp() || p.vpp();
+  limits.pairs = p.pairs();
+  limits.vpp = !p.has_vpp() || p.vpp();
   limits.cp_types = {p.cp_type().begin(), p.cp_type().end()};
   if (p.has_sp()) limits.sp = p.sp();
   limits.unsharded_tp = !p.has_unsharded_tp() || p.unsharded_tp();

@@ -88,7 +88,7 @@ class ShardTasks {
   // What fully_shard is told to ignore: parameters shared with no rank, in the type they are used
   // in.
   int64_t LeftOut(const ShardUnit& unit) const {
-    const bool ignores = style_.cut == ShardCut::kRows && types_.at_rest == types_.gathered;
+    const bool ignores = KeepsBuffer() && types_.at_rest == types_.gathered;
     return ignores ? unit.alone() : 0;
   }
   // Bytes of an element of a unit's gradients before they are reduced, on average.

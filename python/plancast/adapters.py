@@ -11,8 +11,10 @@ from plancast.errors import InputError
 if TYPE_CHECKING:
     from plancast.strategy import Strategy
 
-# Beside all products of a layer.
-_ALL = ("qkv", "proj", "fc1", "fc2")
+# All products of a layer, beside which adapters stand if nothing else is said.
+EVERY_PRODUCT = ("qkv", "proj", "fc1", "fc2")
+# What an argument file says of them, and who does.
+NOT_IN_FILES = "nothing of adapters, which the training script has"
 _OPS = re.compile(r"[A-Za-z_][\w.]*(\+[A-Za-z_][\w.]*)*")
 
 
@@ -45,7 +47,7 @@ def directive(text: str) -> dict[str, Any]:
         raise InputError(
             f"`lora={text}` is no RANK[:OP+OP][:nf4][:DROPOUT]. Write `16`, or `16:qkv+proj:nf4`."
         )
-    return {"rank": found.pop("rank"), "on": found.pop("on", list(_ALL)), **found}
+    return {"rank": found.pop("rank"), "on": found.pop("on", list(EVERY_PRODUCT)), **found}
 
 
 def fine_tuning_nodes(tree: Strategy) -> Strategy:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from plancast import alternatives, arguments
+from plancast.adapters import NOT_IN_FILES
 from plancast.checked import checked
 from plancast.confidence import Confidence, confidence
 from plancast.errors import InputError
@@ -240,7 +241,7 @@ def plan(
     space = arguments.word(space, "space")
     search = Search(model, machine, size, name, used, space, how, partial, nodes)
     if nodes is not None:
-        said.append("argument files say nothing of adapters, which the training script has")
+        said.append(f"argument files say {NOT_IN_FILES}")
     with following(progress, "plans") as tell:
         plans = search.plans(tell)
     answer = Choice(

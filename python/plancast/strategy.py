@@ -253,7 +253,7 @@ class Strategy:
             if value is not None and not (key == "vpp" and value == 1)
         ]
         plan = Strategy.parse(",".join(filter(None, [*kept, *new]))).short_form
-        self._core = Strategy.from_dict({**self.to_dict(), "plan": plan})._core
+        self._core = self.with_plan(plan)._core
         return self
 
     def load(self, dim: str, shares: Sequence[float]) -> Strategy:

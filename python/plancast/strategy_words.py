@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from plancast import _core
+from plancast.adapters import EVERY_PRODUCT
 from plancast.errors import InputError
 
 # What a software is mostly used for, where its name says so.
@@ -25,13 +26,12 @@ _BETWEEN = re.compile(r"(?<=[^\s,;|])(?:\s+|\s*;\s*)(?=[a-z_]+=)")
 _SIZES = re.compile(r"(?:(dp|tp|pp|cp|ep|vpp|mb|zero)[-_ ]?(\d{1,5})(?:[-_ ,]|$|(?=[a-z])))+")
 _SIZE = re.compile(r"(dp|tp|pp|cp|ep|vpp|mb|zero)[-_ ]?(\d{1,5})")
 _ADAPTERS = ("lora", "qlora", "peft")
-# A tree with adapters in a line: %s is what follows the words of `on`.
-_ADAPTER_TREE = '{plan: "%s", nodes: {"": {lora: {rank: 16, on: [qkv, proj, fc1, fc2]%s}}}}'
 
 
 def adapter_tree(plan: str, quantised: bool) -> str:
     """A tree that trains adapters alone, in a line; `quantised`: beside weights of four bits."""
-    return _ADAPTER_TREE % (plan, ", base: nf4" if quantised else "")
+    lora = f"rank: 16, on: [{', '.join(EVERY_PRODUCT)}]{', base: nf4' if quantised else ''}"
+    return f'{{plan: "{plan}", nodes: {{"": {{lora: {{{lora}}}}}}}}}'
 
 
 def adapters(word: str, command: str = "predict") -> str:
@@ -40,8 +40,8 @@ def adapters(word: str, command: str = "predict") -> str:
     >>> "base: nf4" in adapters("qlora"), "base: nf4" in adapters("lora")
     (True, False)
     """
-    typed = f"-s '{adapter_tree('zero=3,mb=1', 'qlora' in word)}'"
     if command == "predict":
+        typed = f"-s '{adapter_tree('zero=3,mb=1', 'qlora' in word)}'"
         return f"Adapters are part of the plan. Write `{typed}` (docs/finetuning.md)."
     lora = "16:nf4" if "qlora" in word else "16"
     return (

@@ -39,6 +39,4 @@ def nodes_of(options: argparse.Namespace) -> Strategy | None:
     """What --lora says of all plans."""
     from plancast.strategy import Strategy
 
-    none = Strategy.parse("")
-    found = adapted(none, options)
-    return None if found is none else found
+    return None if options.lora is None else with_adapters(Strategy.parse(""), options.lora)

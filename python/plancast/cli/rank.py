@@ -92,6 +92,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the subcommand."""
     from plancast import files
+    from plancast.adapters import NOT_IN_FILES
     from plancast.errors import InputError
     from plancast.frameworks import commands
     from plancast.plan_search import wider
@@ -167,7 +168,7 @@ def run(options: argparse.Namespace) -> int:
         file = commands.write(framework, options.launch, text)
         answers.remark(options, f"wrote {file} of the best plan")
         if options.lora is not None:
-            answers.remark(options, "it says nothing of adapters, which the training script has")
+            answers.remark(options, f"it says {NOT_IN_FILES}")
     if options.out is not None:
         ranking.write(options.out)
     answers.answer_page(
