@@ -143,7 +143,7 @@ absl::Status CheckDocuments(const TransformerConfig& config) {
 absl::Status CompleteExperts(TransformerConfig* config) {
   ExpertsConfig& experts = config->experts;
   if (!experts.present()) {
-    if (experts.topk + experts.ffn + experts.shared + experts.dense_layers == 0) {
+    if (experts.topk == 0 && experts.ffn == 0 && experts.shared == 0 && experts.dense_layers == 0) {
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(

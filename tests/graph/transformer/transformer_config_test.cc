@@ -112,6 +112,9 @@ TEST(TransformerConfigTest, NamesWhatIsWrongWithExperts) {
   TransformerConfig c = Small();
   c.experts.topk = 2;
   EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("and no `experts`")));
+  c.experts.shared = -2;  // sizes that sum to nothing
+  EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("and no `experts`")));
+  c.experts.shared = 0;
   c.experts.count = 4;
   c.experts.topk = 0;
   EXPECT_THAT(Completed(c), StatusIs(code, HasSubstr("has no `topk`")));
