@@ -21,6 +21,22 @@ double DrawingSeconds(const KernelSpec& kernel, const DeviceType& device) {
   return rate > 0 ? kernel.random_numbers * kInstructionsPerRandomNumber / rate : 0;
 }
 
+// Bytes that an SM's loads and stores move a clock: what it has in flight over how long memory
+// takes to answer (Little). A100's and H100's memory bring it 13, of which kernels use nearly all;
+// Blackwell's 25. There quantisation of 25 to 300 MB moves 14 on B200, B300 and GB200, cudnn's norms
+// 14.5 backward and 19 forward (GB200; elementwise.csv: aic, cudnn-fe): the mean of these kinds.
+// Kernels of B200's training steps move 18 by SimuMax 1.2, 0.666 of the bandwidth.
+constexpr double kBytesPerSmClock = 16;
+// Kernels of more bytes come nearer the memory's rate, 0.82 of it at 1.6 GB (the same rows).
+constexpr double kPassingBytes = 3e8, kPassingGain = 0.16;
+
+double PassingSeconds(double bytes, const KernelSpec& kernel, const DeviceType& device) {
+  const double each = bytes / std::max(kernel.launches, 1);
+  const double gain = each > kPassingBytes ? std::pow(each / kPassingBytes, kPassingGain) : 1;
+  const double rate = device.sms * kBytesPerSmClock * device.boost_mhz * 1e6 * gain;
+  return rate > 0 ? bytes / rate : 0;
+}
+
 // Rows that an SM works on at a time: blocks of 128 threads, 1024 to 2048 threads an SM. The
 // middle of 8 and 16 is an assumption; the two shares below were fitted with it (2026-11-22).
 constexpr double kRowsPerSm = 12;
@@ -45,7 +61,9 @@ double TrafficOf(const KernelSpec& kernel, const DeviceType& device) {
 
 double TimeOfMemory(const KernelSpec& kernel, const MemoryCoefficients& c,
                     const DeviceType& device) {
-  const double moving = TrafficOf(kernel, device) / (device.memory_bytes_per_s * c.memory_fraction);
+  const double bytes = TrafficOf(kernel, device);
+  const double moving = std::max(bytes / (device.memory_bytes_per_s * c.memory_fraction),
+                                 PassingSeconds(bytes, kernel, device));
   const double drawing = DrawingSeconds(kernel, device);
   const double seconds = c.floor_s * std::max(kernel.launches, 1) +
                          std::cbrt(moving * moving * moving + drawing * drawing * drawing);

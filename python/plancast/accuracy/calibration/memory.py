@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -64,7 +65,9 @@ def fit_memory(rows: Rows, gpu: Gpu, floor_s: float) -> tuple[Coefficients, Stat
         large = quantize & (moved > LARGE_QUANTIZE_BYTES)
     if large.sum() < 3:
         return None
-    kernels, seconds = kernels_of(moved[large], gpu), rows["time_us"][large] * 1e-6
+    # What SMs pass in a clock (memory_model.cc) is apart: the largest kernels reach the memory's rate.
+    unbound = dataclasses.replace(gpu, boost_mhz=0)
+    kernels, seconds = kernels_of(moved[large], unbound), rows["time_us"][large] * 1e-6
     fitted = kernels.fit(seconds, np.ones(len(seconds)), ["memory_fraction"], {"floor_s": floor_s})
     residual = np.log(kernels.seconds(fitted) / seconds)
     return fitted, {
