@@ -144,9 +144,11 @@ ProductTime TimeOfProduct(const KernelSpec& kernel, const GemmCoefficients& c,
                           const MatmulUnit& unit, const DeviceType& device, double border_bytes) {
   // A cap on the board's power, known from steady loops, is part of what holds products back.
   const double slower = std::max(1.0, PassFactor(c, kernel.pass) * unit.held_to);
-  const Choice best =
-      BestTile(kernel, c, border_bytes, ElementBytes(unit.runs),
-               unit.peak_flops / slower / device.sms, device.sms, device.memory_bytes_per_s);
+  // Other instructions, which draw power too: on top of what a cap takes (assumption).
+  const double promoted = kernel.pass == GemmPass::kForward ? 1 : c.promotion_factor;
+  const Choice best = BestTile(kernel, c, border_bytes, ElementBytes(unit.runs),
+                               unit.peak_flops / slower / promoted / device.sms, device.sms,
+                               device.memory_bytes_per_s);
   ProductTime time;
   time.blocks = best.blocks;
   time.quantize_bytes = QuantizeBytes(kernel, c, unit.runs, device);

@@ -59,7 +59,8 @@ absl::Status GemmCoefficients::Verify() const {
   RETURN_IF_ERROR(InRange("split_floors", split_floors, 0, 10));
   RETURN_IF_ERROR(InRange("forward_factor", forward_factor, 1e-2, 100));
   RETURN_IF_ERROR(InRange("dgrad_factor", dgrad_factor, 1e-2, 100));
-  return InRange("wgrad_factor", wgrad_factor, 1e-2, 100);
+  RETURN_IF_ERROR(InRange("wgrad_factor", wgrad_factor, 1e-2, 100));
+  return InRange("promotion_factor", promotion_factor, 1, 100);
 }
 
 absl::Status ConvolutionCoefficients::Verify() const {
