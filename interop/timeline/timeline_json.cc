@@ -1,9 +1,11 @@
 #include "interop/timeline/timeline_json.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -49,7 +51,7 @@ class Writer {
   }
 
   int64_t Thread(int32_t track, int32_t lane) const {
-    return timeline_.tracks[track].thread * stride_ + lane;
+    return (by_position_ ? track : timeline_.tracks[track].thread) * stride_ + lane;
   }
 
   void Names() {
@@ -63,6 +65,12 @@ class Writer {
     // Threads stay what they are where no track needs a second lane, as in what was written here.
     if (most > 1) stride_ = 100;
     while (stride_ < most) stride_ *= 10;
+    // Numbers that leave no room for lanes give way to the tracks' own.
+    by_position_ =
+        stride_ > 1 && absl::c_any_of(timeline_.tracks, [&](const TimelineTrack& track) {
+          constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+          return track.thread > kMost / stride_ - 1 || track.thread < 1 - kMost / stride_;
+        });
     std::set<int64_t> named;
     for (size_t i = 0; i < timeline_.tracks.size(); ++i) {
       const TimelineTrack& track = timeline_.tracks[i];
@@ -169,6 +177,7 @@ class Writer {
   std::vector<int32_t> enclosing_;
   std::string text_;
   int64_t stride_ = 1;
+  bool by_position_ = false;
   bool first_ = true;
   bool explicit_ = false;
 };

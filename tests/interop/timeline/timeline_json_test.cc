@@ -1,6 +1,7 @@
 #include "interop/timeline/timeline_json.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
@@ -116,6 +117,29 @@ TEST(TimelineJsonTest, SlicesNestAndEverythingComesBack) {
     // From here on nothing changes any more.
     const std::string again = TimelineJson(back.timeline);
     EXPECT_EQ(TimelineJson(ReadTimeline(again, "`t`")->timeline), again);
+  }
+}
+
+TEST(TimelineJsonTest, NumbersOfThreadsMayLeaveNoRoomForLanes) {
+  for (const int64_t thread :
+       {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), int64_t{7}}) {
+    Timeline timeline;
+    timeline.tracks = {{0, 3, "p", "a"}, {0, thread, "p", "b"}};
+    for (int64_t i = 0; i < 3; ++i) {  // two lanes
+      TimelineSpan span;
+      span.name = "s" + std::to_string(i);
+      span.track = i < 2 ? 1 : 0;
+      span.start_ps = i * 5;
+      span.duration_ps = 10;
+      timeline.spans.push_back(span);
+    }
+    ASSERT_OK(timeline.Verify());
+    const std::string text = TimelineJson(timeline);
+    ExpectTracksNest(text);
+    ASSERT_OK_AND_ASSIGN(const TimelineFile back, ReadTimeline(text, "`t`"));
+    EXPECT_EQ(back.problems.count, 0);
+    EXPECT_EQ(back.timeline.spans.size(), 3);
+    EXPECT_EQ(back.timeline.tracks.size(), 3);
   }
 }
 
