@@ -23,10 +23,10 @@ double DrawingSeconds(const KernelSpec& kernel, const DeviceType& device) {
 
 // Bytes that an SM's loads and stores move a clock: what it has in flight over how long memory
 // takes to answer (Little). A100's and H100's memory bring it 13, of which kernels use nearly all;
-// Blackwell's 25. There kernels of 25 to 300 MB move: an inference stack's quantisation 14 (B200, B300
-// and GB200), cudnn's norms 14.5 backward and 19 forward (GB200; elementwise.csv: aic, cudnn-fe),
-// Transformer Engine's quantisation to mxfp8 18 to 20 (B200; ROCm/TransformerEngine pull request 598).
-// The mean of these kinds. SimuMax 1.2 gives kernels of B200's training steps 18.
+// Blackwell's 25. There kernels of 25 to 300 MB move: an inference stack's quantisation 14 (B200,
+// B300 and GB200), cudnn's norms 14.5 backward and 19 forward (GB200; elementwise.csv: aic,
+// cudnn-fe), Transformer Engine's quantisation to mxfp8 18 to 20 (B200; ROCm/TransformerEngine pull
+// request 598). The mean of these kinds. SimuMax 1.2 gives kernels of B200's training steps 18.
 constexpr double kBytesPerSmClock = 16.5;
 // Kernels of more bytes come nearer the memory's rate, 0.82 of it at 1.6 GB (the same rows).
 constexpr double kPassingBytes = 3e8, kPassingGain = 0.14;

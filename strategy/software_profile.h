@@ -127,10 +127,11 @@ struct SoftwareProfile {
     bool lists = false;
     int64_t lists_above = 0;
     double list_part_s = 0;
+    double parameter_hook_s = 0;  // host time of hooks, for each parameter that is gathered
     PLANCAST_KEY_FIELDS(DataParallel, overlap, bucket_bytes, first_bucket_bytes, shard_cut,
                         sharded_master, root_unit, keeps_last_unit, pipelines_reshard,
                         pipelines_sync_each, reshard, sync_each, stays_through, lists, lists_above,
-                        list_part_s)
+                        list_part_s, parameter_hook_s)
   };
 
   // Transfers between pipeline stages.

@@ -72,10 +72,12 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
         Figure{"comm_scale", p.comm_scale(), 0.1, 10},
         Figure{"interference", p.interference(), 0, 1},
         Figure{"gather_skew", p.gather_skew(), 0, 1},
-        Figure{"list_collectives.above_elements",
-               static_cast<double>(p.list_collectives().above_elements()), 0, 1e15},
+        Figure{"list_collectives.above_elements", 1.0 * p.list_collectives().above_elements(), 0,
+               1e15},
         Figure{"list_collectives.part_s", p.list_collectives().part_s(), 0, 0.01},
         Figure{"gathered_part_s", p.gathered_part_s(), 0, 0.01},
+        Figure{"parameter_hook_s (of shard_cut `joined`)", p.parameter_hook_s(), 0,
+               p.shard_cut() == "joined" ? 0.01 : 0},
         Figure{"comm_interference", p.comm_interference(), 0, 1},
         Figure{"allocator.fragmentation", p.allocator().fragmentation(), 0, 1},
         Figure{"communicators.channels", 1.0 * c.channels(), 0, 64},
@@ -336,7 +338,6 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.name = p.name();
   profile.description = p.description();
   ASSIGN_OR_RETURN(profile.limits, LimitsFromProto(p.limits()));
-
   profile.kernels.fusions.insert(p.fusions().begin(), p.fusions().end());
   profile.kernels.fusions_16bit.insert(p.fusions_16bit().begin(), p.fusions_16bit().end());
   profile.kernels.eager.insert(p.eager().begin(), p.eager().end());
@@ -465,11 +466,10 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.data_parallel.reshard = !p.has_reshard() || p.reshard();
   profile.data_parallel.sync_each = !p.has_sync_each() || p.sync_each();
   if (p.has_stays_through()) profile.data_parallel.stays_through = p.stays_through();
-
   profile.data_parallel.lists = p.has_list_collectives();
   profile.data_parallel.lists_above = p.list_collectives().above_elements();
   profile.data_parallel.list_part_s = p.list_collectives().part_s();
-
+  profile.data_parallel.parameter_hook_s = p.parameter_hook_s();
   profile.host.launch_s = p.launch_s();
   profile.host.host_sync_s = p.host_sync_s();
   profile.host.cuda_graphs = p.cuda_graphs();

@@ -15,6 +15,13 @@ KernelSpec CopiesOfParts(const std::string& label, double bytes, double launches
   return kernel;
 }
 
+KernelSpec CopyOfUnit(const ShardStyle& style, const ShardUnit& unit, double bytes, int passes) {
+  KernelSpec kernel = CopyKernel("copy_out", bytes, bytes);
+  const double calls = passes * style.hook_calls * static_cast<double>(unit.count());
+  kernel.calls = static_cast<int>(std::clamp(std::round(calls), 0.0, 1e6));
+  return kernel;
+}
+
 int ListCollectives::Copies(const std::string& what, int64_t elements, double bytes,
                             const std::vector<int>& deps) {
   const double moved = static_cast<double>(elements) * bytes;

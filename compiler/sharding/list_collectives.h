@@ -14,6 +14,9 @@ namespace plancast {
 // The copies of a list's parts as one kernel, which takes the host as long as so many launches.
 KernelSpec CopiesOfParts(const std::string& label, double bytes, double launches);
 
+// The copy of what was gathered, behind the hooks of the unit's modules: of so many passes.
+KernelSpec CopyOfUnit(const ShardStyle& style, const ShardUnit& unit, double bytes, int passes);
+
 // Collectives over lists of the ranks' parts, one for each parameter (ShardUnit::Part::lists):
 // torch.distributed.all_gather and reduce_scatter move one flat tensor, and copy each part out of
 // it, or into it, with a kernel of its own.

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/lower/kernels/lower_kernel.h"
@@ -114,9 +115,9 @@ class ShardTasks {
     return out_.AddKernel(kernel, purpose_, absl::StrCat(unit.name, ".dequantize"), deps);
   }
 
-  int CopyOut(const ShardUnit& unit, const std::vector<int>& deps) {
+  int CopyOut(const ShardUnit& unit, int passes, const std::vector<int>& deps) {
     const auto bytes = static_cast<double>(GatheredBytes(unit));
-    const int task = out_.AddKernel(CopyKernel("copy_out", bytes, bytes), purpose_,
+    const int task = out_.AddKernel(CopyOfUnit(style_, unit, bytes, passes), purpose_,
                                     absl::StrCat(unit.name, ".copy_out"), deps);
     out_.AddMemory(task, false, MemoryKind::kParameters, Gathered(unit), GatheredBytes(unit));
     return task;
@@ -288,7 +289,8 @@ class Sharder {
     if (step_.own == nullptr) return;
     if (step_.ports == 0 && issued_ != BlockBuilder::kNone) begin.push_back(issued_);
     if (tasks_.CopiesOut()) {
-      const int copy = tasks_.CopyOut(*step_.own, begin);
+      const bool twice = absl::c_linear_search(block_.purpose, Purpose::kRecompute);
+      const int copy = tasks_.CopyOut(*step_.own, twice ? 2 : 1, begin);
       // FSDP2's backward pass gives the buffer of the gather up at once, its forward pass with the
       // next gather.
       if (step_.backward || !tasks_.KeepsBuffer()) GiveUpBuffer(copy);

@@ -45,10 +45,12 @@ struct ShardedStep {
 struct ShardStyle {
   ShardTypes types;
   ShardCut cut = ShardCut::kParameter;
-  bool secondary = false;        // backward passes gather what forward passes kept a part of
-  double whole_gradient = 0;     // bytes of an element of gradients before they are reduced
-  int64_t in_step = 1;           // ranks that compute in step with each rank (tensor parallelism)
-  double launches_per_part = 1;  // host time of a rank's part of a list (ShardUnit::Part::lists)
+  bool secondary = false;     // backward passes gather what forward passes kept a part of
+  double whole_gradient = 0;  // bytes of an element of gradients before they are reduced
+  int64_t in_step = 1;        // ranks that compute in step with each rank (tensor parallelism)
+  // Host time, in launches: of a rank's part of a list (ShardUnit::Part::lists), and of the hooks
+  // of a parameter.
+  double launches_per_part = 1, hook_calls = 0;
 };
 
 // The block with what `step` says.

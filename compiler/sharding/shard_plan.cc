@@ -59,7 +59,7 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options,
       return other.axes == axes && other.homes == of_any_bucket;
     });
     const auto at = static_cast<size_t>(known - parts.begin());
-    if (at == parts.size()) parts.push_back({axes, of_any_bucket, 0, 0, 0, std::nullopt});
+    if (at == parts.size()) parts.push_back({axes, of_any_bucket, 0, 0, 0, 0, std::nullopt});
     return at;
   };
   std::optional<size_t> common;  // the part of what is on all data-parallel ranks
@@ -77,6 +77,7 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options,
     Part* const part = &parts[at];
     const ShardAxes& axes = part->axes;
     part->elements += p.elements;
+    ++part->count;
     const int64_t before = part->padded;
     if (cut == ShardCut::kUnit) {
       part->padded = CeilDiv(part->elements, axes.shards) * axes.shards;
@@ -95,6 +96,9 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options,
 
 int64_t ShardUnit::elements() const {
   return Sum(parts, [](const Part& part) { return part.elements; });
+}
+int64_t ShardUnit::count() const {
+  return Sum(parts, [](const Part& part) { return part.count; });
 }
 int64_t ShardUnit::padded() const {
   return Sum(parts, [](const Part& part) { return part.padded; });

@@ -26,6 +26,7 @@ struct ShardUnit {
     int64_t elements = 0;   // of the parameters
     int64_t padded = 0;     // what is gathered: a multiple of axes.shards
     int64_t to_reduce = 0;  // of their gradients, what a rank sends
+    int64_t count = 0;      // of the parameters
     // Of `padded`, what each collective over a list of ranks' parts gathers; absent: all in one.
     std::optional<std::vector<int64_t>> lists;
 
@@ -48,6 +49,7 @@ struct ShardUnit {
            const std::vector<BodyState::Parameter>& parameters, bool trained = false);
 
   int64_t elements() const;
+  int64_t count() const;
   int64_t padded() const;
   int64_t shard() const;         // what a rank keeps
   int64_t kept_whole() const;    // of that, what it alone keeps

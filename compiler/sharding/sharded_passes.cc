@@ -22,7 +22,7 @@ std::string KeyOf(const ShardUnit* unit) {
   if (weights > 0 || gradients > 0) absl::StrAppend(&key, " host ", weights, ",", gradients);
   for (const ShardUnit::Part& part : unit->parts) {
     if (!part.homes.over.has_value()) continue;
-    absl::StrAppend(&key, ":", part.axes.KeyText(), "=", part.padded);
+    absl::StrAppend(&key, ":", part.axes.KeyText(), "=", part.padded, "/", part.count);
   }
   return key;
 }
@@ -46,6 +46,7 @@ ShardedPasses::ShardedPasses(const ProgramInputs& inputs, const StageContents& c
   style_.cut = in_.profile->data_parallel.shard_cut;
   if (const double launch_s = in_.profile->host.launch_s; launch_s > 0) {
     style_.launches_per_part = in_.profile->data_parallel.list_part_s / launch_s;
+    style_.hook_calls = in_.profile->data_parallel.parameter_hook_s / launch_s;
   }
   style_.in_step = in_.options->tp;
   style_.secondary = in_.options->reshard_ranks > 1;

@@ -41,8 +41,8 @@ double Rate(double bytes, absl::string_view gpu) {
   return bytes / (Price(Moving(bytes), gpu).seconds_alone - Price(Moving(0), gpu).seconds_alone);
 }
 
-// On GB200 quantisation of 25 to 300 MB reaches 0.5 to 0.59 of the memory's rate, cudnn's norms 0.55
-// to 0.77 backward and 0.73 to 0.8 forward; quantisation of 1.6 GB 0.84 (elementwise.csv).
+// On GB200 quantisation of 25 to 300 MB reaches 0.5 to 0.59 of the memory's rate, cudnn's norms
+// 0.55 to 0.77 backward and 0.73 to 0.8 forward; quantisation of 1.6 GB 0.84 (elementwise.csv).
 TEST(MemoryModel, AnSmPassesSoManyBytesAClock) {
   const DeviceType device = *CatalogueDevice("GB200");
   const double passing = 16.5 * device.sms * device.boost_mhz * 1e6;

@@ -205,6 +205,8 @@ TEST(SoftwareProfileTest, NamesThePlaceOfAMistake) {
   EXPECT_THAT(with("1000", "-1"), StatusIs(code, HasSubstr("bucket_bytes is -1")));
   EXPECT_THAT(with("bucket_bytes: 1000", "bucket_bytes: 1000 whole_reductions: \"adamant\""),
               StatusIs(code, HasSubstr("whole_reductions is `adamant`; it must be one of `adam`")));
+  EXPECT_THAT(with("bucket_bytes: 1000", "bucket_bytes: 1000 parameter_hook_s: 1e-3"),
+              StatusIs(code, HasSubstr("parameter_hook_s (of shard_cut `joined`) is 0.001")));
   EXPECT_THAT(with("bucket_bytes: 1000", "bucket_bytes: 1000 gathered_part_s: 1"),
               StatusIs(code, HasSubstr("gathered_part_s is 1; it must be from 0 to 0.01")));
   EXPECT_THAT(with("bucket_bytes: 1000", "bucket_bytes: 1000 first_bucket_bytes: 1001"),

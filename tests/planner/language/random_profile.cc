@@ -36,6 +36,7 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
       dice.Of<ShardCut>({ShardCut::kParameter, ShardCut::kUnit, ShardCut::kRows});
   if (dice.Maybe(4) && p.data_parallel.shard_cut == ShardCut::kParameter) {
     p.data_parallel.shard_cut = ShardCut::kJoined;
+    p.data_parallel.parameter_hook_s = 3 * p.host.launch_s;
   }
   p.data_parallel.sharded_master = dice.Maybe(2);
   p.data_parallel.root_unit = dice.Maybe(2);

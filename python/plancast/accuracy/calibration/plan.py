@@ -52,8 +52,9 @@ TRAINING_SOURCE = "simumax"
 STEADY_DENSITY = 0.78
 # Accumulators of 8-bit products on Hopper keep 14 bits, and software that trains has those of
 # gradients carried over to fp32 ones every 128 elements: Transformer Engine's split accumulators
-# (common/recipe: of both gradients), torchao's use_fast_accum (float8/config.py: forward only). The
-# rows are of inference, where none are. "1.1x to 1.2x" of a product on H100 (pytorch/ao issue 2377).
+# (common/recipe: of both gradients), torchao's use_fast_accum (float8/config.py: forward only).
+# The rows are of inference, where none are. "1.1x to 1.2x" of a product on H100 (pytorch/ao issue
+# 2377).
 PROMOTION = {("H100-SXM-80GB", "fp8"): 1.15}
 # Boards with the chip of a measured one, told by CUDA's compute capability (10.3) or LLVM's name
 # (gfx950).
