@@ -65,7 +65,7 @@ def fit_memory(rows: Rows, gpu: Gpu, floor_s: float) -> tuple[Coefficients, Stat
         large = quantize & (moved > LARGE_QUANTIZE_BYTES)
     if large.sum() < 3:
         return None
-    # What SMs pass in a clock (memory_model.cc) is apart: the largest kernels reach the memory's rate.
+    # What SMs pass in a clock (memory_model.cc) is apart: the largest reach the memory's rate.
     unbound = dataclasses.replace(gpu, boost_mhz=0)
     kernels, seconds = kernels_of(moved[large], unbound), rows["time_us"][large] * 1e-6
     fitted = kernels.fit(seconds, np.ones(len(seconds)), ["memory_fraction"], {"floor_s": floor_s})
