@@ -65,9 +65,10 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
       static_cast<double>(HasSamples(*plan.graph) ? forecast->global_batch : chosen.micro_batches);
   forecast->hardware_flops = HardwareFlops(*plan.execution);
   forecast->flops_formula = "model_full";
+  forecast->trained_parameters = plan.graph->TrainedParameterCount();
   if (job.strategy.fine_tunes()) {
     forecast->flops_formula = "model_full_less_frozen";
-    forecast->notes.push_back(absl::StrCat(plan.graph->TrainedParameterCount(), " of ",
+    forecast->notes.push_back(absl::StrCat(forecast->trained_parameters, " of ",
                                            plan.graph->ParameterCount(),
                                            " parameters are trained"));
   }

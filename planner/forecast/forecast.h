@@ -32,6 +32,7 @@ struct Forecast {
   double hardware_flops = 0;      // executed on tensor cores, recompute included
   double peak_flops_per_gpu = 0;  // of the job's dtype
   std::string flops_formula;
+  int64_t trained_parameters = 0;
   int64_t peak_memory_bytes = 0;  // `device` of the worst class
   double memory_capacity_bytes = 0;
   bool fits = false;

@@ -309,6 +309,6 @@ def _run(
 
     best = answer._chosen()
     return train(
-        answer.model, answer.machine, best._tree or best.strategy, tokens=tokens, samples=samples,
+        answer.model, answer.machine, best.plan, tokens=tokens, samples=samples,
         batch=answer.batch, price=price, profile=profile, **how,
     )  # fmt: skip

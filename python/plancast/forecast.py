@@ -36,10 +36,7 @@ _AT_ONCE = 1024
 
 @checked
 class Forecast(ForecastCharts, Immutable, Shown):
-    """The result of `plancast.predict`: iteration time, memory, and where time goes.
-
-    Times are seconds, sizes bytes.
-    """
+    """The result of `plancast.predict`, in seconds and bytes."""
 
     def __init__(
         self,
@@ -55,6 +52,11 @@ class Forecast(ForecastCharts, Immutable, Shown):
         # Options and strategy of the prediction, which a launch needs again.
         self._asked = dict(asked or {})
         self._tree = tree
+
+    @property
+    def plan(self) -> Strategy | str:
+        """What `predict` takes for it again: the tree with its nodes, or the short form."""
+        return self._tree or self.strategy
 
     @property
     def model(self) -> str:

@@ -167,6 +167,7 @@ void BindForecast(py::module_& m) {
           })
       .def_readonly("fits", &Forecast::fits)
       .def_readonly("chosen", &Forecast::chosen)
+      .def_readonly("trained_parameters", &Forecast::trained_parameters)
       .def_readonly("notes", &Forecast::notes)
       .def_readonly("warnings", &Forecast::warnings)
       .def_readonly("simulate_s", &Forecast::simulate_s)

@@ -157,7 +157,7 @@ def _answer(options: argparse.Namespace, choice: Choice) -> int:
         if best is not None and options.launch is not None:
             choice = choice.write_launch(options.launch)
         if best is not None and options.out is not None:
-            tree = best._tree or Strategy.parse(best.strategy)
+            tree = best.plan if isinstance(best.plan, Strategy) else Strategy.parse(best.plan)
             files.write_text(options.out, tree.to_yaml())
     stopped = choice.stopped or waiting.pressed
     try:

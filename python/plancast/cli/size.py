@@ -7,6 +7,7 @@ from typing import Any
 
 from plancast.cli import answers
 from plancast.cli import options as opts
+from plancast.cli.adapter_options import add_lora, nodes_of
 from plancast.cli.train import add_amounts, add_prices, add_reliability
 
 
@@ -32,6 +33,7 @@ def add_parser(commands: Any) -> None:
         "(default: dgx-h100, dgx-h200, dgx-b200, gb200-nvl72)",
     )
     add_amounts(parser)
+    add_lora(parser)
     parser.add_argument("--days", metavar="N", help="by when: 30, 12h, 6weeks")
     parser.add_argument("--budget", metavar="USD", help="for how much at most: 3M")
     parser.add_argument(
@@ -90,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
             watts=options.watts,
             dtype=options.dtype,
             profile=options.profile,
+            nodes=nodes_of(options),
             session=opts.load_session(options),
             progress=progress,
             **opts.types_of(options),

@@ -7,6 +7,7 @@ from typing import Any
 
 from plancast.cli import answers, sizes
 from plancast.cli import options as opts
+from plancast.cli.adapter_options import adapted, add_lora, nodes_of
 from plancast.cli.launch_options import add_from, open_strategy
 from plancast.errors import InputError
 
@@ -32,6 +33,7 @@ def add_parser(commands: Any) -> None:
         help="tp=8,pp=4,mb=1,..., a file as of predict, or `best` (default)",
     )
     add_from(parser)
+    add_lora(parser)
     add_amounts(parser)
     parser.add_argument(
         "--batch",
@@ -185,6 +187,7 @@ def run(options: argparse.Namespace) -> int:
             dtype=options.dtype,
             profile=options.profile,
             cuda_graphs=options.cuda_graphs,
+            nodes=nodes_of(options),
             session=opts.load_session(options),
             progress=progress,
             **opts.types_of(options),
@@ -240,4 +243,5 @@ def _opened(phase: Any, options: argparse.Namespace, machine: Any, model: Any) -
 
     if not isinstance(phase.strategy, str) or phase.strategy == "best":
         return phase
-    return replace(phase, strategy=open_strategy(phase.strategy, options, machine, model))
+    opened = open_strategy(phase.strategy, options, machine, model)
+    return replace(phase, strategy=adapted(opened, options))

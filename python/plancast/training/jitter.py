@@ -24,7 +24,7 @@ def jittered(
 ) -> PhaseRun:
     """The phase whose steps take what random iterations of its plan do on average."""
     here = model if phase.seq in (0, model.seq) else model.with_seq(phase.seq)
-    plan = run.forecast.strategy if phase.strategy == "best" else phase.strategy
+    plan = run.forecast.plan if phase.strategy == "best" else phase.strategy
     try:
         forecast = predict(
             here, machine, plan, batch=phase.batch, dtype=phase.dtype, randomness=randomness, **how

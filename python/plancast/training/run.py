@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from plancast import arguments
+from plancast.adapters import fine_tuning_nodes
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast
@@ -23,6 +24,7 @@ from plancast.training.best_plan import best_plan
 from plancast.training.checkpoints import Checkpoints, state_bytes
 from plancast.training.event_run import EventRun, Simulated, simulate
 from plancast.training.failures import Failures
+from plancast.training.fine_tuned import with_nodes
 from plancast.training.goodput import Costs, best_interval, goodput, waiting_share
 from plancast.training.jitter import jittered
 from plancast.training.phases import Phase, Settled
@@ -66,6 +68,7 @@ def train(
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
     cuda_graphs: bool | str = False,
+    nodes: Strategy | None = None,
     session: Session | None = None,
     records: Records | None = None,
     progress: Progress = None,
@@ -101,6 +104,8 @@ def train(
       dtype: matmul precision.
       profile: how the framework runs.
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
+      nodes: what is trained, as for `pc.rank`, where a plan is `best` or in short form; a tree
+        says it itself. What a checkpoint holds goes by it, too.
       session: shared memo; a fresh one by default.
       records: measured kernels to go by (docs/records.md).
       progress: called with plans done and plans in all while `best` is searched; by default a bar.
@@ -116,6 +121,8 @@ def train(
     """
     check_nouns(model, machine, session)
     total = _total(model, tokens, samples)
+    if nodes is not None:
+        nodes = fine_tuning_nodes(nodes)
     accumulates = not isinstance(strategy, str) or "accum=" in strategy
     size = arguments.batch(batch)
     usual = Settled(
@@ -141,10 +148,11 @@ def train(
         **types,
     }
     if size is None and accumulates:
-        usual = _with_own_batch(model, machine, usual, how)
+        usual = _with_own_batch(model, machine, with_nodes(usual, nodes), how)
     settled = phase_rules.settle(list(phases or ()), ramp, model, total, usual)
+    settled = [with_nodes(phase, nodes) for phase in settled]
     with following(progress, "plans") as tell:
-        runs = tuple(_forecasts(model, machine, settled, how, tell))
+        runs = tuple(_forecasts(model, machine, settled, how, nodes, tell))
     if randomness is not None:
         runs = tuple(
             jittered(model, machine, phase, run, randomness, how)
@@ -202,16 +210,17 @@ def _forecasts(
     machine: Machine,
     settled: list[Settled],
     how: dict[str, Any],
+    nodes: Strategy | None,
     progress: Callable[[int, int], object] | None,
 ) -> list[PhaseRun]:
     runs: list[PhaseRun] = []
-    found: dict[tuple[int, int, str], str] = {}
+    found: dict[tuple[int, int, str], Strategy | str] = {}
     for phase in settled:
         here = model if phase.seq in (0, model.seq) else model.with_seq(phase.seq)
         try:
             if phase.strategy == "best":
                 # A ramp keeps the plan of the full batch where it can.
-                forecast = _found(here, machine, phase, settled, found, how, progress)
+                forecast = _found(here, machine, phase, settled, found, how, nodes, progress)
             else:
                 forecast = predict(
                     here, machine, phase.strategy, batch=phase.batch, dtype=phase.dtype, **how
@@ -229,8 +238,9 @@ def _found(
     machine: Machine,
     phase: Settled,
     settled: list[Settled],
-    found: dict[tuple[int, int, str], str],
+    found: dict[tuple[int, int, str], Strategy | str],
     how: dict[str, Any],
+    nodes: Strategy | None,
     progress: Callable[[int, int], object] | None,
 ) -> Forecast:
     largest = max(
@@ -240,12 +250,14 @@ def _found(
     )
     key = (largest, phase.seq, phase.dtype)
     if key not in found:
-        best = best_plan(model, machine, batch=largest, dtype=phase.dtype, progress=progress, **how)
-        found[key] = best.strategy
+        best = best_plan(
+            model, machine, batch=largest, dtype=phase.dtype, nodes=nodes, progress=progress, **how
+        )
+        found[key] = best.plan
     try:
         return predict(model, machine, found[key], batch=phase.batch, dtype=phase.dtype, **how)
     except InputError:  # more replicas than a small batch has samples: a plan of its own
-        return best_plan(model, machine, batch=phase.batch, dtype=phase.dtype, **how)
+        return best_plan(model, machine, batch=phase.batch, dtype=phase.dtype, nodes=nodes, **how)
 
 
 def _pauses(evaluate: str | None, steps: int) -> float:
@@ -278,7 +290,7 @@ def _reliability(
         return None
     how = checkpoints or Checkpoints()
     last = runs[-1].forecast
-    cost = how.cost(state_bytes(model.parameters, last), last, machine)
+    cost = how.cost(state_bytes(last), last, machine)
     mtbf = math.inf if failures is None else failures.mtbf(machine)
     outage = 0.0 if failures is None else failures.outage + cost.load_s
     costs = Costs(mtbf, cost.stall_s, cost.lag_s, outage)
@@ -336,7 +348,7 @@ def _slowed(
         return None
     phase, run = max(zip(settled, runs, strict=True), key=lambda pair: pair[1].seconds)
     here = model if phase.seq in (0, model.seq) else model.with_seq(phase.seq)
-    plan = run.forecast.strategy if phase.strategy == "best" else phase.strategy
+    plan = run.forecast.plan if phase.strategy == "best" else phase.strategy
     slow = predict(
         here, machine, plan, batch=phase.batch, dtype=phase.dtype,
         what_if=slow_hosts.what_if(machine), **how,

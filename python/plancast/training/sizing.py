@@ -24,6 +24,7 @@ from plancast.training.training_run import TrainingRun
 
 if TYPE_CHECKING:
     from plancast.precision import Types
+    from plancast.strategy import Strategy
     from plancast.training.checkpoints import Checkpoints
     from plancast.training.failures import Failures
 
@@ -60,6 +61,7 @@ def size(
     watts: float | None = None,
     dtype: str = "bf16",
     profile: str = DEFAULT_PROFILE,
+    nodes: Strategy | None = None,
     session: Session | None = None,
     progress: Progress = None,
     **types: Unpack[Types],
@@ -89,6 +91,7 @@ def size(
       watts: what a GPU draws with its share of the host.
       dtype: matmul precision.
       profile: how the framework runs.
+      nodes: what all plans train, as for `train`.
       session: shared memo; a fresh one by default.
       progress: called with machines done and machines in all; by default a bar.
       types: of what is stored and sent, as for `predict`.
@@ -114,7 +117,7 @@ def size(
     how: dict[str, Any] = {
         "tokens": tokens, "samples": samples, "batch": batch, "failures": failures,
         "checkpoints": checkpoints, "price": price, "pue": pue, "watts": watts, "dtype": dtype,
-        "profile": profile, "session": session or Session(), **types,
+        "profile": profile, "nodes": nodes, "session": session or Session(), **types,
     }  # fmt: skip
     names = list(machines or MACHINES)
     options = []

@@ -96,3 +96,20 @@ def test_refusals_name_the_remedy(capsys, more, words):
     code, out, err = answer(capsys, *line, *more)
     assert (code, out) == (2, "")
     assert words in err and err.count("\n") == 1
+
+
+def test_adapters_are_what_is_trained_and_saved(capsys):
+    def fields(*more: str) -> dict:
+        words = ["-m", "llama3-8b", "-c", "dgx-h100:1", "--tokens", "100M", "--batch", "64"]
+        code, out, _ = answer(capsys, "train", *words, *more, "--json")
+        assert code == 0
+        return json.loads(out)
+
+    saved = 14 * 32 * 16 * (4096 + 6144)
+    plan = ("-s", "zero=1,mb=1")
+    adapters = fields(*plan, "--lora", "16:qkv")
+    assert adapters["reliability"]["checkpoint_bytes"] == saved
+    assert adapters["seconds"] < fields(*plan)["seconds"]
+    assert fields("--lora", "16:qkv")["reliability"]["checkpoint_bytes"] == saved
+    phase = fields("--phase", "strategy=zero=1,mb=1", "--lora", "16:qkv")
+    assert phase["reliability"]["checkpoint_bytes"] == saved
