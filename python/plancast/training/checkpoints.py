@@ -151,13 +151,13 @@ class CheckpointCost:
     load_s: float
 
 
-def state_bytes(forecast: Forecast) -> float:
+def state_bytes(parameters: int, forecast: Forecast) -> float:
     """Bytes of a run's state: trained parameters, the optimizer's own copy of them, its moments.
 
     >>> from plancast import Machine, Model, predict
     >>> model = Model.preset("llama3-8b")
     >>> forecast = predict(model, Machine.preset("dgx-h100"), "tp=8,mb=1")
-    >>> state_bytes(forecast) / model.parameters
+    >>> state_bytes(model.parameters, forecast) / model.parameters
     14.0
     """
     chosen = forecast.chosen
@@ -168,7 +168,8 @@ def state_bytes(forecast: Forecast) -> float:
     master = chosen.get("master", "0")
     if master not in ("0", "off"):
         each += _of(master) if master in _BYTES else 4.0
-    return int(forecast._core.trained_parameters) * each
+    # With a padded vocabulary more are trained than the model has.
+    return min(parameters, int(forecast._core.trained_parameters)) * each
 
 
 def _of(name: str) -> float:

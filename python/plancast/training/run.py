@@ -290,7 +290,7 @@ def _reliability(
         return None
     how = checkpoints or Checkpoints()
     last = runs[-1].forecast
-    cost = how.cost(state_bytes(last), last, machine)
+    cost = how.cost(state_bytes(model.parameters, last), last, machine)
     mtbf = math.inf if failures is None else failures.mtbf(machine)
     outage = 0.0 if failures is None else failures.outage + cost.load_s
     costs = Costs(mtbf, cost.stall_s, cost.lag_s, outage)

@@ -339,7 +339,7 @@ class _Planner:
         """Of the plan on so many hosts."""
         forecast = self._plans[hosts]
         assert forecast is not None
-        state = state_bytes(forecast)
+        state = state_bytes(self._model.parameters, forecast)
         return self.checkpoints.cost(state, forecast, self.machine(hosts))
 
     def _geared(self, hosts: int, forecast: Forecast) -> Gear:

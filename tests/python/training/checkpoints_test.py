@@ -16,7 +16,7 @@ def forecast() -> pc.Forecast:
 
 
 def cost(forecast: pc.Forecast, machine: pc.Machine = MACHINE, **how: object):
-    return pc.Checkpoints(**how).cost(state_bytes(forecast), forecast, machine)
+    return pc.Checkpoints(**how).cost(state_bytes(MODEL.parameters, forecast), forecast, machine)
 
 
 def test_bytes_are_those_that_the_devices_hold(forecast):
@@ -24,14 +24,14 @@ def test_bytes_are_those_that_the_devices_hold(forecast):
     held = sum(entry.optimizer * entry.ranks for entry in forecast.memory)
     held += sum(entry.parameters * entry.ranks for entry in forecast.memory) / 8
     # The forecast pads the vocabulary.
-    assert state_bytes(forecast) == pytest.approx(held, rel=0.01)
+    assert state_bytes(MODEL.parameters, forecast) == pytest.approx(held, rel=0.01)
 
 
 def test_types_count():
     small = pc.predict(
         MODEL, MACHINE, "tp=4,zero=1,mb=1", batch=64, state_dtype="bf16", master="off"
     )
-    assert state_bytes(small) == MODEL.parameters * (2 + 2 + 2)
+    assert state_bytes(MODEL.parameters, small) == MODEL.parameters * (2 + 2 + 2)
 
 
 def test_the_slower_of_store_and_hosts_decides(forecast):
