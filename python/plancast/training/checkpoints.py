@@ -169,7 +169,7 @@ def state_bytes(parameters: int, forecast: Forecast) -> float:
     if master not in ("0", "off"):
         each += _of(master) if master in _BYTES else 4.0
     # With a padded vocabulary more are trained than the model has.
-    return min(parameters, int(forecast._core.trained_parameters)) * each
+    return min(parameters, forecast._core.trained_parameters) * each
 
 
 def _of(name: str) -> float:
