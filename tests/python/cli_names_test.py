@@ -11,11 +11,13 @@ import pytest
 
 @pytest.mark.parametrize(("option", "lora"), [("--lora", "16"), ("--qlora", "16:nf4")])
 def test_adapters_are_of_plan_rank_and_predict(cli, option, lora):
-    answer = cli.error("size", "-m", "llama3-8b", "-c", "dgx-h100:1", option, "16")
-    assert "`plancast size` looks at training of all parameters" in answer
+    words = ("-m", "llama3-8b", "-c", "dgx-h100:1", "--availability", "hosts.csv")
+    answer = cli.error("spot", *words, option, "16")
+    assert "`plancast spot` looks at training of all parameters" in answer
     assert f"`plancast rank -m MODEL -c MACHINE --batch N --lora {lora}`" in answer
-    answer = cli.error("rank", "-m", "gpt2", "-c", "dgx-a100-80g:1", "--batch", "8", "--qlora")
-    assert "Write `--lora 16:nf4`" in answer
+    for command in ("rank", "train"):
+        answer = cli.error(command, "-m", "gpt2", "-c", "dgx-a100-80g:1", "--qlora")
+        assert "Write `--lora 16:nf4`" in answer
 
 
 def test_where_nothing_fits_adapters_may(cli):
