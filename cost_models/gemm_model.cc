@@ -146,9 +146,13 @@ ProductTime TimeOfProduct(const KernelSpec& kernel, const GemmCoefficients& c,
   const double slower = std::max(1.0, PassFactor(c, kernel.pass) * unit.held_to);
   // Other instructions, which draw power too: on top of what a cap takes (assumption).
   const double promoted = kernel.pass == GemmPass::kForward ? 1 : c.promotion_factor;
-  const Choice best = BestTile(kernel, c, border_bytes, ElementBytes(unit.runs),
-                               unit.peak_flops / slower / promoted / device.sms, device.sms,
-                               device.memory_bytes_per_s);
+  const double behind = kernel.accumulate_fp32
+                            ? c.accumulation_bytes * static_cast<double>(kernel.batch) *
+                                  static_cast<double>(kernel.m) * static_cast<double>(kernel.n)
+                            : 0;
+  const Choice best = BestTile(
+      kernel, c, std::max(0.0, border_bytes - behind), ElementBytes(unit.runs),
+      unit.peak_flops / slower / promoted / device.sms, device.sms, device.memory_bytes_per_s);
   ProductTime time;
   time.blocks = best.blocks;
   time.quantize_bytes = QuantizeBytes(kernel, c, unit.runs, device);
@@ -156,7 +160,8 @@ ProductTime TimeOfProduct(const KernelSpec& kernel, const GemmCoefficients& c,
   const double sustained = std::max(
       1.0, (1 + c.sustained_loss * best.seconds / (best.seconds + kSustainedSeconds)) / slower);
   const double floor = c.floor_s / static_cast<double>(kernel.alike);  // others run meanwhile
-  time.seconds = floor + time.quantize_bytes / (device.memory_bytes_per_s * c.memory_fraction) +
+  time.seconds = floor +
+                 (time.quantize_bytes + behind) / (device.memory_bytes_per_s * c.memory_fraction) +
                  best.seconds * sustained;
   return time;
 }

@@ -76,10 +76,11 @@ GemmCoefficients GemmMedians(const Entries<GemmCoefficients>& members,
                              const Entries<GemmCoefficients>& everyone, double power_density,
                              double power_slope) {
   using C = GemmCoefficients;
-  C result = Medians<C>(members, {&C::tile_overhead_k, &C::wave_quantization, &C::memory_fraction,
-                                  &C::small_tile_cost, &C::sustained_loss, &C::quantize_bytes,
-                                  &C::saturating_sms, &C::split_floors, &C::forward_factor,
-                                  &C::dgrad_factor, &C::wgrad_factor, &C::promotion_factor});
+  C result = Medians<C>(
+      members, {&C::tile_overhead_k, &C::wave_quantization, &C::memory_fraction,
+                &C::small_tile_cost, &C::sustained_loss, &C::quantize_bytes, &C::saturating_sms,
+                &C::split_floors, &C::forward_factor, &C::dgrad_factor, &C::wgrad_factor,
+                &C::promotion_factor, &C::accumulation_bytes});
   result.mma_fraction = MedianOf<C>(members, [&](const GemmEntry& e) {
     const double more = e.power_density > 0 ? power_density - e.power_density : 0;
     return std::min(e.coefficients.mma_fraction * Kept(power_slope, more), 1.0);

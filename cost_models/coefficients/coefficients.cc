@@ -60,6 +60,7 @@ absl::Status GemmCoefficients::Verify() const {
   RETURN_IF_ERROR(InRange("forward_factor", forward_factor, 1e-2, 100));
   RETURN_IF_ERROR(InRange("dgrad_factor", dgrad_factor, 1e-2, 100));
   RETURN_IF_ERROR(InRange("wgrad_factor", wgrad_factor, 1e-2, 100));
+  RETURN_IF_ERROR(InRange("accumulation_bytes", accumulation_bytes, 0, 8));
   return InRange("promotion_factor", promotion_factor, 1, 100);
 }
 

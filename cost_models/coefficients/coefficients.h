@@ -26,7 +26,7 @@ struct GemmCoefficients {
          small_tile_cost = 0, floor_s = 0, sustained_loss = 0, quantize_bytes = 0,
          saturating_sms = 0, split_floors = 0;
   double forward_factor = 1, dgrad_factor = 1, wgrad_factor = 1;
-  double promotion_factor = 1;
+  double promotion_factor = 1, accumulation_bytes = 0;
 
   absl::Status Verify() const;
 };

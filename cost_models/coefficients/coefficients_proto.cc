@@ -22,6 +22,7 @@ absl::StatusOr<GemmCoefficients> FromProto(const proto::GemmCoefficients& in) {
   if (in.has_forward_factor()) out.forward_factor = in.forward_factor();
   if (in.has_dgrad_factor()) out.dgrad_factor = in.dgrad_factor();
   if (in.has_wgrad_factor()) out.wgrad_factor = in.wgrad_factor();
+  out.accumulation_bytes = in.accumulation_bytes();
   if (in.has_promotion_factor()) out.promotion_factor = in.promotion_factor();
   RETURN_IF_ERROR(out.Verify());
   return out;

@@ -302,6 +302,35 @@ TEST(GemmTileModel, ChargesTheFp32BufferOfAccumulation) {
   EXPECT_GT(Price(accumulating, device).seconds_alone, Price(plain, device).seconds_alone);
 }
 
+// Hopper reads and writes the buffer when the product is done.
+TEST(GemmTileModel, HopperAddsToFp32BehindTheProduct) {
+  KernelSpec spec = Gemm(16384, 8192, 4096);
+  spec.pass = GemmPass::kWgrad;
+  KernelSpec into_fp32 = spec;
+  into_fp32.accumulate_fp32 = true;
+  const double buffer = 8.0 * 16384 * 8192;
+  const double memory = CatalogueDevice("H100-SXM-80GB")->memory_bytes_per_s;
+  const double more = Seconds(into_fp32, "H100-SXM-80GB") - Seconds(spec, "H100-SXM-80GB");
+  EXPECT_NEAR(more, buffer / memory, 0.25 * buffer / memory);
+  EXPECT_LT(Seconds(into_fp32, "B200-SXM") / Seconds(spec, "B200-SXM"), 1.05);
+  spec.dtype = into_fp32.dtype = DType::kFp8;
+  EXPECT_LT(Seconds(into_fp32, "H100-SXM-80GB") / Seconds(spec, "H100-SXM-80GB"), 1.05);
+}
+
+// Its accumulators of 8-bit products are carried over to fp32 for gradients.
+TEST(GemmTileModel, HopperPromotesSumsOfGradientsIn8Bits) {
+  const auto backward_over_forward = [](DType dtype, absl::string_view gpu) {
+    KernelSpec spec = Gemm(16384, 8192, 8192, dtype);
+    spec.quantized_operand = true;
+    const double forward = Seconds(spec, gpu);
+    spec.pass = GemmPass::kDgrad;
+    return Seconds(spec, gpu) / forward;
+  };
+  EXPECT_NEAR(backward_over_forward(DType::kFp8, "H100-SXM-80GB"), 1.15, 0.03);
+  EXPECT_NEAR(backward_over_forward(DType::kBf16, "H100-SXM-80GB"), 1, 0.01);
+  EXPECT_NEAR(backward_over_forward(DType::kFp8, "B200-SXM"), 1, 0.01);
+}
+
 TEST(GemmTileModel, TakesTheBytesOfAFusedEpilogue) {
   DeviceType device = *CatalogueDevice("A100-SXM-80GB");
   KernelSpec spec = Gemm(4096, 4096, 512);

@@ -119,6 +119,7 @@ def _fit_gemm(
         **factors,
         "own_only": s.own_only or None,
         "promotion_factor": plan.PROMOTION.get((s.gpu.name, s.dtype)),
+        "accumulation_bytes": plan.ACCUMULATION_BYTES.get((s.gpu.name, s.dtype)),
         "fit": fitting.fit_message(s.data, stats, max(factor_sigma, 0.03), note),
     }
 
