@@ -56,9 +56,9 @@ STEADY_DENSITY = 0.78
 # The rows are of inference, where none are. "1.1x to 1.2x" of a product on H100 (pytorch/ao issue
 # 2377).
 PROMOTION = {("H100-SXM-80GB", "fp8"): 1.15}
-# Where an fp32 buffer is read and written behind a product that adds to it, not beside it: Hopper in
-# 16 bits. 17 shapes of weight gradients on an H200 (Transformer Engine 2.13) were 4 to 17 % too fast
-# without, -6 to +9 % with it; in 8 bits, and on Blackwell (simumax), they are not.
+# Where an fp32 buffer is read and written behind a product that adds to it, not beside it: Hopper
+# in 16 bits. 17 shapes of weight gradients on an H200 (Transformer Engine 2.13) were 4 to 17 % too
+# fast without, -6 to +9 % with it; in 8 bits, and on Blackwell (simumax), they are not.
 ACCUMULATION_BYTES = {("H100-SXM-80GB", "bf16"): 8}
 # Boards with the chip of a measured one, told by CUDA's compute capability (10.3) or LLVM's name
 # (gfx950).
