@@ -108,14 +108,19 @@ def write_pt2(rng: random.Random, path: Path) -> None:
         path.write_bytes(mutate.binary(rng, path.read_bytes()))
 
 
-def write_onnx(rng: random.Random, path: Path) -> None:
-    """An ONNX file with changed bytes."""
+@functools.cache
+def _onnx() -> bytes:
+    """The file that is changed."""
     import onnx
     from google.protobuf import text_format
 
     text = (CORPUS / "block.onnx.txt").read_text()
-    model = text_format.Parse(text, onnx.ModelProto()).SerializeToString()
-    path.write_bytes(mutate.binary(rng, model))
+    return text_format.Parse(text, onnx.ModelProto()).SerializeToString()
+
+
+def write_onnx(rng: random.Random, path: Path) -> None:
+    """An ONNX file with changed bytes."""
+    path.write_bytes(mutate.binary(rng, _onnx()))
 
 
 def write_config(rng: random.Random, path: Path) -> None:
