@@ -9,6 +9,7 @@ from plancast.importers import limits
 from plancast.importers.aten.reader import Meta
 
 _BATCH = 3  # for a batch that the file leaves open
+_MOST_AXIS = 1024
 _SMALL = 64  # elements of constants that are looked into
 
 
@@ -51,6 +52,7 @@ def infer(model: Any, path: str, seq: int | None) -> Known:
     import onnx
 
     graph = model.graph
+    _check_axes(graph, path)
     weights = {tensor.name for tensor in graph.initializer}
     opened = _set_open_dims(graph, weights, path, seq)
     if opened:
@@ -78,6 +80,19 @@ def infer(model: Any, path: str, seq: int | None) -> Known:
                 if attribute.name == "value":
                     known.note_constant(path, attribute.t, node.output[0])
     return known
+
+
+def _check_axes(graph: Any, path: str) -> None:
+    """onnx cuts an axis down to 32 bits and looks it up: a process may end by it."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.name == "axis" and abs(attribute.i) > _MOST_AXIS:
+                raise InputError(
+                    f"`{path}`: `axis` of `{node.name or node.op_type}` is {attribute.i}; no tensor "
+                    "has so many dims."
+                )
+            for inner in (attribute.g, *attribute.graphs):
+                _check_axes(inner, path)
 
 
 def _set_open_dims(graph: Any, weights: set[str], path: str, seq: int | None) -> bool:

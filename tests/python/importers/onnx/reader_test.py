@@ -81,6 +81,17 @@ def test_a_tensor_that_nothing_makes(tmp_path):
     assert "nowhere" in refusal(saved(model, tmp_path / "x.onnx"))
 
 
+def test_an_axis_beyond_all_dims(tmp_path):
+    # onnx 1.23 itself ends the process by this one (fuzzing, case 50980144).
+    model = block()
+    norm = next(node for node in model.graph.node if node.op_type == "LayerNormalization")
+    next(entry for entry in norm.attribute if entry.name == "axis").i = 55732045388709887
+    norm.output.append("mean")
+    said = refusal(saved(model, tmp_path / "x.onnx"))
+    assert "`axis` of `node_layer_norm" in said
+    assert "55732045388709887" in said
+
+
 def test_data_outside_the_folder_is_not_opened(tmp_path):
     import onnx
     from plancast.importers.onnx.constants import is_causal
