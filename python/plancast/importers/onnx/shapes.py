@@ -88,8 +88,8 @@ def _check_axes(graph: Any, path: str) -> None:
         for attribute in node.attribute:
             if attribute.name == "axis" and abs(attribute.i) > _MOST_AXIS:
                 raise InputError(
-                    f"`{path}`: `axis` of `{node.name or node.op_type}` is {attribute.i}; no tensor "
-                    "has so many dims."
+                    f"`{path}`: `axis` of `{node.name or node.op_type}` is {attribute.i}; no "
+                    "tensor has so many dims."
                 )
             for inner in (attribute.g, *attribute.graphs):
                 _check_axes(inner, path)
