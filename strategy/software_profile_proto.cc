@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "proto/software_profile.pb.h"
 #include "strategy/context_parallel.h"
 #include "strategy/profile/derived_profile.h"
+#include "strategy/profile/op_profile_proto.h"
 #include "strategy/recompute/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
@@ -155,40 +155,6 @@ absl::StatusOr<MemoryOverhead> MemoryFromProto(const proto::SoftwareProfile& p) 
   return memory;
 }
 
-absl::StatusOr<std::vector<SoftwareProfile::ExtraTensor>> TensorsFromProto(
-    const google::protobuf::RepeatedPtrField<proto::ExtraTensor>& tensors) {
-  std::vector<SoftwareProfile::ExtraTensor> read;
-  for (const proto::ExtraTensor& t : tensors) {
-    const bool sized = t.element_bytes() >= 0 && t.element_bytes() <= 64;
-    if (t.name().empty() || t.like().empty() || !sized) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "op_memory has a tensor `", t.name(), "` like `", t.like(), "` with ", t.element_bytes(),
-          " bytes an element; it must have a name, a tensor of the rule, and 0 to 64 bytes."));
-    }
-    read.push_back({t.name(),
-                    t.like(),
-                    t.element_bytes(),
-                    t.transposes(),
-                    t.shared(),
-                    t.early(),
-                    t.gathered(),
-                    {t.over().begin(), t.over().end()},
-                    t.cut()});
-  }
-  return read;
-}
-
-absl::StatusOr<SoftwareProfile::OpMemory> OpMemoryFromProto(const proto::OpMemory& p) {
-  SoftwareProfile::OpMemory memory;
-  ASSIGN_OR_RETURN(memory.saved, TensorsFromProto(p.saved()));
-  ASSIGN_OR_RETURN(memory.forward, TensorsFromProto(p.forward()));
-  ASSIGN_OR_RETURN(memory.backward, TensorsFromProto(p.backward()));
-  ASSIGN_OR_RETURN(memory.persistent, TensorsFromProto(p.persistent()));
-  memory.not_saved.insert(p.not_saved().begin(), p.not_saved().end());
-  memory.pinned_inputs.insert(p.pinned_inputs().begin(), p.pinned_inputs().end());
-  return memory;
-}
-
 absl::StatusOr<FrameworkLimits> LimitsFromProto(const proto::FrameworkLimits& p) {
   FrameworkLimits limits;
   for (const int stage : p.zero()) {
@@ -299,39 +265,6 @@ absl::StatusOr<ContextSteps> StepsFromProto(const proto::ContextSteps& p) {
       "context_steps: merge_passes must be 1 to 100, packs and sum_packs 0 to 100.");
 }
 
-absl::StatusOr<SoftwareProfile::Calls> CallsFromProto(const proto::SoftwareProfile& p) {
-  SoftwareProfile::Calls calls;
-  calls.forward = p.forward_calls();
-  calls.backward = p.backward_calls();
-  if (std::min(calls.forward, calls.backward) < 0 ||
-      std::max(calls.forward, calls.backward) > 100) {
-    return absl::InvalidArgumentError(absl::StrCat("forward_calls is ", calls.forward,
-                                                   " and backward_calls ", calls.backward,
-                                                   "; both must be 0 to 100."));
-  }
-  for (const proto::QuantizeLaunches& entry : p.quantize_launches()) {
-    ASSIGN_OR_RETURN(const DType type, ParseDType(entry.type()), _ << "quantize_launches");
-    if (!IsQuantized(type) || entry.launches() < 0 || entry.launches() > 100) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("quantize_launches of `", entry.type(), "` is ", entry.launches(),
-                       "; the type must have 8 or 4 bits, the count must be 0 to 100."));
-    }
-    calls.quantize[type] = entry.launches();
-  }
-  if (!p.fixed_capacity()) calls.waits.insert(p.host_waits().begin(), p.host_waits().end());
-  for (const proto::GraphScope& scope : p.graph_scopes()) {
-    calls.scopes[scope.name()].assign(scope.op().begin(), scope.op().end());
-  }
-  for (const std::string& scope : p.default_graph_scopes()) {
-    if (calls.scopes.count(scope) == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("default_graph_scopes names `", scope, "`, which graph_scopes does not."));
-    }
-    calls.captured.insert(scope);
-  }
-  return calls;
-}
-
 absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   RETURN_IF_ERROR(CheckFractions(p));
   SoftwareProfile profile;
@@ -341,27 +274,9 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.kernels.fusions.insert(p.fusions().begin(), p.fusions().end());
   profile.kernels.fusions_16bit.insert(p.fusions_16bit().begin(), p.fusions_16bit().end());
   profile.kernels.eager.insert(p.eager().begin(), p.eager().end());
-  for (const proto::ExtraKernels& op : p.extra_kernels()) {
-    const auto counts = {op.forward_passes(), op.backward_passes(), op.forward_casts(),
-                         op.backward_casts(), op.metrics(),         op.forward_small(),
-                         op.backward_small(), op.forward_calls(),   op.backward_calls()};
-    if (std::any_of(counts.begin(), counts.end(), [](int n) { return n < 0 || n > 100; })) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "extra_kernels `", op.rule(), "` has a count that is not from 0 to 100: ",
-          absl::StrJoin(counts, ", "), " passes, casts, metrics, small kernels and calls."));
-    }
-    SoftwareProfile::ExtraKernels& extra = profile.kernels.extra[op.rule()];
-    extra = {op.forward_passes(), op.backward_passes(), op.fp32(),          op.forward_casts(),
-             op.backward_casts(), op.metrics(),         op.forward_small(), op.backward_small(),
-             std::nullopt,        std::nullopt};
-    if (op.has_forward_calls()) extra.forward_calls = op.forward_calls();
-    if (op.has_backward_calls()) extra.backward_calls = op.backward_calls();
-  }
-  ASSIGN_OR_RETURN(profile.calls, CallsFromProto(p));
-  for (const proto::OpMemory& op : p.op_memory()) {
-    ASSIGN_OR_RETURN(profile.tensors.op_memory[op.rule()], OpMemoryFromProto(op),
-                     _ << "op_memory `" << op.rule() << "`");
-  }
+  ASSIGN_OR_RETURN(profile.kernels.extra, ExtraKernelsFromProto(p));
+  ASSIGN_OR_RETURN(profile.calls, HostCallsFromProto(p));
+  ASSIGN_OR_RETURN(profile.tensors.op_memory, OpMemoryFromProto(p));
   if (p.workspace_bytes() < 0 || p.workspace_bytes() > 100'000'000'000) {
     return absl::InvalidArgumentError(absl::StrCat("workspace_bytes is ", p.workspace_bytes(),
                                                    "; it must be from 0 to 100000000000 bytes."));
