@@ -23,12 +23,11 @@ def jittered(
     how: dict[str, Any],
 ) -> PhaseRun:
     """The phase whose steps take what random iterations of its plan do on average."""
-    here = model if phase.seq in (0, model.seq) else model.with_seq(phase.seq)
-    plan = run.forecast.plan if phase.strategy == "best" else phase.strategy
     try:
         forecast = predict(
-            here, machine, plan, batch=phase.batch, dtype=phase.dtype, randomness=randomness, **how
-        )
+            phase.model(model), machine, run.forecast.plan, batch=phase.batch, dtype=phase.dtype,
+            randomness=randomness, **how,
+        )  # fmt: skip
     except InputError as error:
         raise InputError(f"random iterations of `{phase.name}`: {error}") from None
     found = forecast.distribution

@@ -98,6 +98,16 @@ class Settled:
         """Optimizer steps: whole ones, the last not cut."""
         return max(1, math.ceil(self.amount / self.units - 1e-9))
 
+    def training(self, nodes: Strategy | None) -> Settled:
+        """Its plan trains what `nodes` say; a tree says itself what it trains."""
+        if nodes is None or self.strategy == "best" or isinstance(self.strategy, Strategy):
+            return self
+        return replace(self, strategy=nodes.with_plan(self.strategy))
+
+    def model(self, model: Model) -> Model:
+        """The run's, with sequences of the phase."""
+        return model if self.seq in (0, model.seq) else model.with_seq(self.seq)
+
 
 def settle(
     phases: list[Phase],

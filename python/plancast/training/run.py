@@ -24,7 +24,6 @@ from plancast.training.best_plan import best_plan
 from plancast.training.checkpoints import Checkpoints, state_bytes
 from plancast.training.event_run import EventRun, Simulated, simulate
 from plancast.training.failures import Failures
-from plancast.training.fine_tuned import with_nodes
 from plancast.training.goodput import Costs, best_interval, goodput, waiting_share
 from plancast.training.jitter import jittered
 from plancast.training.phases import Phase, Settled
@@ -148,9 +147,9 @@ def train(
         **types,
     }
     if size is None and accumulates:
-        usual = _with_own_batch(model, machine, with_nodes(usual, nodes), how)
+        usual = _with_own_batch(model, machine, usual.training(nodes), how)
     settled = phase_rules.settle(list(phases or ()), ramp, model, total, usual)
-    settled = [with_nodes(phase, nodes) for phase in settled]
+    settled = [phase.training(nodes) for phase in settled]
     with following(progress, "plans") as tell:
         runs = tuple(_forecasts(model, machine, settled, how, nodes, tell))
     if randomness is not None:
@@ -216,7 +215,7 @@ def _forecasts(
     runs: list[PhaseRun] = []
     found: dict[tuple[int, int, str], Strategy | str] = {}
     for phase in settled:
-        here = model if phase.seq in (0, model.seq) else model.with_seq(phase.seq)
+        here = phase.model(model)
         try:
             if phase.strategy == "best":
                 # A ramp keeps the plan of the full batch where it can.
@@ -347,10 +346,8 @@ def _slowed(
     if slow_hosts is None:
         return None
     phase, run = max(zip(settled, runs, strict=True), key=lambda pair: pair[1].seconds)
-    here = model if phase.seq in (0, model.seq) else model.with_seq(phase.seq)
-    plan = run.forecast.plan if phase.strategy == "best" else phase.strategy
     slow = predict(
-        here, machine, plan, batch=phase.batch, dtype=phase.dtype,
+        phase.model(model), machine, run.forecast.plan, batch=phase.batch, dtype=phase.dtype,
         what_if=slow_hosts.what_if(machine), **how,
     )  # fmt: skip
     saved = 0.0 if reliability is None else reliability.cost.stall_s + reliability.cost.load_s
