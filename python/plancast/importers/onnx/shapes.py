@@ -9,7 +9,7 @@ from plancast.importers import limits
 from plancast.importers.aten.reader import Meta
 
 _BATCH = 3  # for a batch that the file leaves open
-_MOST_AXIS = 1024
+_MOST_AXIS = 1024  # by either end; no tensor of a model has so many dims
 _SMALL = 64  # elements of constants that are looked into
 
 
