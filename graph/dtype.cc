@@ -75,6 +75,8 @@ bool IsFp8(DType type) {
   return type == DType::kFp8 || type == DType::kFp8Row || type == DType::kFp8Block ||
          type == DType::kMxfp8;
 }
+int ScaleBlock(DType type) { return FactsOf(type).block; }
+bool HasOrderedScales(DType type) { return type == DType::kMxfp8 || type == DType::kNvfp4; }
 absl::string_view DTypeName(DType type) { return FactsOf(type).name; }
 
 absl::StatusOr<DType> ParseDType(absl::string_view name) {

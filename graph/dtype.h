@@ -45,6 +45,11 @@ DType StorageType(DType type);
 bool IsQuantized(DType type);
 // Of the formats of 8 bits: products of these types run on the same units.
 bool IsFp8(DType type);
+// Elements that share a scale; 0: none do, or all.
+int ScaleBlock(DType type);
+// Whether tensor cores read the scales of its blocks in an order of their own (OCP's and NVIDIA's
+// formats on Blackwell; cuBLAS, *1D Block Scaling Factors Layout*).
+bool HasOrderedScales(DType type);
 absl::string_view DTypeName(DType type);
 // `bf16`, `fp16`, ...; the error lists the known names.
 absl::StatusOr<DType> ParseDType(absl::string_view name);

@@ -170,7 +170,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
                         (gathers || scatters) && apart && step.loop < 0;
     const double share = gathers ? quantized_share : 1;
     // Software that quantises an operand once for all products (host_calls.cc).
-    const std::map<DType, int>& quantize = context.profile->calls.quantize;
+    const std::map<DType, Quantization>& quantize = context.profile->calls.quantize;
     const auto once = share < 1 ? quantize.find(context.dtype) : quantize.end();
     CommSpec comm;
     comm.kind = r.kind;
@@ -203,7 +203,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
       const bool kept =
           !from.ref.grad && (step.part == Part::kBackward || step.part == Part::kWeightGrad);
       const double part = source.LocalElements(*context.mesh, facts.shape) * element;
-      const double reads = once->second > 1 ? 2 : 1;
+      const double reads = once->second.launches > 1 ? 2 : 1;
       if (!kept) add("quantize_operand", reads * part, sides * share * part);
     } else if (share < 1) {
       // The largest magnitude is looked for, then the tensor is read again.

@@ -1,6 +1,7 @@
 #ifndef PLANCAST_STRATEGY_PROFILE_OP_PROFILE_H_
 #define PLANCAST_STRATEGY_PROFILE_OP_PROFILE_H_
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/enum_names.h"
 #include "base/memo_key.h"
 #include "graph/dtype.h"
 
@@ -45,11 +47,23 @@ struct OpMemory {
   PLANCAST_KEY_FIELDS(OpMemory, saved, forward, backward, persistent, not_saved, pinned_inputs)
 };
 
+// Whose scales of blocks come out of quantisation in the order that products read them in: both
+// operands', those of activations and gradients but not weights, or neither's.
+enum class OrderedScales : uint8_t { kBoth, kActivations, kNone };
+inline constexpr auto kOrderedScalesNames = NamesOf<OrderedScales>("both", "activations", "none");
+
+// Quantising one operand of a product in 8 or 4 bits.
+struct Quantization {
+  int launches = 0;
+  OrderedScales ordered = OrderedScales::kBoth;
+  PLANCAST_KEY_FIELDS(Quantization, launches, ordered)
+};
+
 // What the host does for ops beside launching kernels, in launches.
 struct HostCallsOfOps {
-  int forward = 0, backward = 0;  // of an op that `extra` says nothing of
-  std::map<DType, int> quantize;  // of one operand, by type of product
-  std::set<std::string> waits;    // rules behind whose forward kernels it waits
+  int forward = 0, backward = 0;           // of an op that `extra` says nothing of
+  std::map<DType, Quantization> quantize;  // by type of product
+  std::set<std::string> waits;             // rules behind whose forward kernels it waits
   std::map<std::string, std::vector<std::string>> scopes;  // ops of CUDA graphs of layers
   std::set<std::string> captured;                          // scopes that are
   PLANCAST_KEY_FIELDS(HostCallsOfOps, forward, backward, quantize, waits, scopes, captured)

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/suggest.h"
 
 namespace plancast {
 namespace {
@@ -43,6 +44,15 @@ absl::StatusOr<OpMemory> MemoryOfOp(const proto::OpMemory& p) {
   memory.not_saved.insert(p.not_saved().begin(), p.not_saved().end());
   memory.pinned_inputs.insert(p.pinned_inputs().begin(), p.pinned_inputs().end());
   return memory;
+}
+
+absl::StatusOr<OrderedScales> OrderedScalesOf(DType type, const proto::QuantizeLaunches& p) {
+  if (p.ordered_scales().empty()) return OrderedScales::kBoth;
+  const std::optional<OrderedScales> ordered = kOrderedScalesNames.Find(p.ordered_scales());
+  if (ordered.has_value() && HasOrderedScales(type)) return *ordered;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "quantize_launches of `", p.type(), "` has ordered_scales `", p.ordered_scales(),
+      "`; it must be one of ", JoinQuoted(kOrderedScalesNames), ", of `mxfp8` or `nvfp4`."));
 }
 
 }  // namespace
@@ -94,7 +104,8 @@ absl::StatusOr<HostCallsOfOps> HostCallsFromProto(const proto::SoftwareProfile& 
           absl::StrCat("quantize_launches of `", entry.type(), "` is ", entry.launches(),
                        "; the type must have 8 or 4 bits, the count must be 0 to 100."));
     }
-    calls.quantize[type] = entry.launches();
+    ASSIGN_OR_RETURN(const OrderedScales ordered, OrderedScalesOf(type, entry));
+    calls.quantize[type] = {entry.launches(), ordered};
   }
   if (!p.fixed_capacity()) calls.waits.insert(p.host_waits().begin(), p.host_waits().end());
   for (const proto::GraphScope& scope : p.graph_scopes()) {

@@ -331,6 +331,16 @@ TEST(GemmTileModel, HopperPromotesSumsOfGradientsIn8Bits) {
   EXPECT_NEAR(backward_over_forward(DType::kFp8, "B200-SXM"), 1, 0.01);
 }
 
+TEST(GemmTileModel, ScalesOfBlocksSlowComputing) {
+  const auto seconds = [](DType type) {
+    KernelSpec spec = Gemm(15872, 16384, 4096, type);
+    spec.quantized_operand = true;
+    return Seconds(spec, "B300-SXM");
+  };
+  EXPECT_THAT(seconds(DType::kMxfp8) / seconds(DType::kFp8), AllOf(Gt(1.02), Lt(1.035)));
+  EXPECT_EQ(seconds(DType::kFp8Row), seconds(DType::kFp8));
+}
+
 TEST(GemmTileModel, TakesTheBytesOfAFusedEpilogue) {
   DeviceType device = *CatalogueDevice("A100-SXM-80GB");
   KernelSpec spec = Gemm(4096, 4096, 512);

@@ -314,6 +314,13 @@ TEST(SoftwareProfileTest, CallsAreCheckedWithTheirPlace) {
   EXPECT_THAT(error("quantize_launches { type: \"bf16\" launches: 1 }"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("the type must have 8 or 4 bits")));
+  for (const char* said :
+       {"type: \"mxfp8\" ordered_scales: \"rows\"", "type: \"fp8\" ordered_scales: \"none\""}) {
+    EXPECT_THAT(error(absl::StrCat("quantize_launches { launches: 1 ", said, " }")),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         testing::HasSubstr("it must be one of `both`, `activations`, `none`, of "
+                                            "`mxfp8` or `nvfp4`")));
+  }
   EXPECT_THAT(error("default_graph_scopes: \"attn\""),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("which graph_scopes does not")));

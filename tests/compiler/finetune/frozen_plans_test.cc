@@ -234,7 +234,7 @@ TEST(FrozenPlansTest, AdaptersStayIn16Bits) {
   PlanUnderTest plan = WithAdapters();
   plan.Type(DType::kFp8);
   plan.profile().types.unquantized = {"lora_a", "lora_b"};
-  plan.profile().calls.quantize[DType::kFp8] = 1;
+  plan.profile().calls.quantize[DType::kFp8] = {1};
   ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
   for (const std::string label : {"mlp.fc1.lora_a", "mlp.fc1.lora_b"}) {
     const std::vector<KernelSpec> alone = KernelsLabelled(graph, "layer.F", label);

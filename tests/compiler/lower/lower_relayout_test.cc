@@ -180,7 +180,7 @@ TEST(LowerRelayoutTest, WhatIsQuantisedOnceIsSoWhereItComesFrom) {
   plan.profile().types.quantized_gathers = false;
   plan.profile().types.quantized_activations = true;
   plan.profile().tensors.sp_saves_sharded = true;
-  plan.profile().calls.quantize[DType::kMxfp8] = 1;
+  plan.profile().calls.quantize[DType::kMxfp8] = {1};
   const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
   ASSERT_TRUE(graph.ok()) << graph.status();
   // Forward the inputs of two products, a shard of 4 each; a side of 8 bits and a scale for 32.

@@ -307,7 +307,7 @@ TEST(CallsTest, OperandsAreQuantisedOnceByKernelsOfTheirOwn) {
                         Case{DType::kNvfp4, 3, 4, 2 * (0.5 + 1.0 / 16)}}) {
     SCOPED_TRACE(DTypeName(c.type));
     PlanUnderTest plan = PlanUnderTest::Of(Llama());
-    plan.profile().calls.quantize[c.type] = c.launches;
+    plan.profile().calls.quantize[c.type] = {c.launches};
     plan.Type(c.type);
     for (const bool forward : {true, false}) {
       const std::vector<KernelSpec> kernels = forward ? Kernels(plan, "layer.F", "attn.proj")
@@ -326,6 +326,61 @@ TEST(CallsTest, OperandsAreQuantisedOnceByKernelsOfTheirOwn) {
     EXPECT_TRUE(gradient[0].quantized_operand);
     EXPECT_EQ(Kernels(plan, "layer.F", "attn.norm").at(0).calls, 0);
   }
+}
+
+// Bytes of scales for elements, and kernels, before the products of a linear layer.
+TEST(CallsTest, ScalesAreOrderedBeforeProducts) {
+  struct Case {
+    DType type;
+    OrderedScales ordered;
+    bool activations, weights;
+  };
+  for (const Case& c : {Case{DType::kMxfp8, OrderedScales::kBoth, false, false},
+                        Case{DType::kMxfp8, OrderedScales::kActivations, false, true},
+                        Case{DType::kMxfp8, OrderedScales::kNone, true, true},
+                        Case{DType::kNvfp4, OrderedScales::kNone, true, true},
+                        Case{DType::kFp8, OrderedScales::kNone, false, false}}) {
+    SCOPED_TRACE(DTypeName(c.type));
+    PlanUnderTest plan = PlanUnderTest::Of(Llama());
+    plan.profile().calls.quantize[c.type] = {1, c.ordered};
+    plan.Type(c.type);
+    for (const std::string of : {"attn.proj", "attn.proj.bwd", "attn.proj.wgrad"}) {
+      SCOPED_TRACE(of);
+      const bool of_weights = of != "attn.proj.wgrad";
+      double elements = 0;
+      int operands = 0;
+      const std::vector<KernelSpec> kernels =
+          Kernels(plan, of == "attn.proj" ? "layer.F" : "layer.B", of);
+      const KernelSpec& product = kernels.back();
+      if (c.activations) elements += static_cast<double>(product.m * product.k), ++operands;
+      if (of_weights ? c.weights : c.activations) {
+        elements += static_cast<double>(product.k * product.n), ++operands;
+      }
+      ASSERT_EQ(kernels.size(), 1 + of_weights + (operands > 0));
+      if (operands == 0) continue;
+      const KernelSpec& order = kernels[kernels.size() - 2];
+      EXPECT_EQ(order.label, "order_scales");
+      EXPECT_EQ(order.launches, operands);
+      // Single bytes go at a fifth of a copy's rate.
+      EXPECT_DOUBLE_EQ(order.read_bytes, 5 * elements / (c.type == DType::kMxfp8 ? 32 : 16));
+      EXPECT_DOUBLE_EQ(order.write_bytes, order.read_bytes);
+    }
+  }
+}
+
+// What is gathered travels in the order of rows, whatever quantisation writes.
+TEST(CallsTest, ScalesOfWhatWasGatheredAreOrdered) {
+  PlanUnderTest plan = PlanUnderTest::Of(Llama());
+  plan.profile().calls.quantize[DType::kMxfp8] = {1, OrderedScales::kBoth};
+  plan.profile().types.quantized_activations = true;
+  plan.Tp(2).Sp().Type(DType::kMxfp8);
+  const auto labels = [&](const std::string& block, const std::string& of) {
+    std::vector<std::string> names;
+    for (const KernelSpec& kernel : Kernels(plan, block, of)) names.push_back(kernel.label);
+    return names;
+  };
+  EXPECT_THAT(labels("layer.F", "attn.qkv"), testing::ElementsAre("order_scales", "qkv_linear"));
+  EXPECT_THAT(labels("layer.F", "attn.proj"), testing::ElementsAre("quantize_operand", "out_linear"));
 }
 
 TEST(CallsTest, AGraphOfAPartTakesOneCall) {
