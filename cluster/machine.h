@@ -100,6 +100,7 @@ class Machine {
     double host_memory_bytes = 0;        // capacity of one host; 0: unknown
     double host_memory_bytes_per_s = 0;  // all sockets of one host; 0: unlimited
     double host_update_share = 1;        // of that, by an optimizer on its processors
+    double host_launch_factor = 1;       // times as long as software profiles say, to launch
     std::string source;
     std::vector<DeviceOverride> device_overrides;
     std::vector<LinkOverride> link_overrides;

@@ -204,6 +204,7 @@ absl::Status CheckMachineSpec(const Machine::Spec& spec) {
   RETURN_IF_ERROR(CheckFigure("c2c_gb_per_s", spec.c2c_bytes_per_s, 1e9, kMaxRate, true));
   RETURN_IF_ERROR(CheckFigure("host_copy_share", spec.host_copy_share, 1, 1, false));
   RETURN_IF_ERROR(CheckFigure("host_update_share", spec.host_update_share, 1, 1, false));
+  RETURN_IF_ERROR(CheckFigure("host_launch_factor", spec.host_launch_factor, 1, 100, false));
   RETURN_IF_ERROR(
       CheckFigure("host_uplink_gb_per_s", spec.host_uplink_bytes_per_s, 1e9, kMaxRate, true));
   RETURN_IF_ERROR(

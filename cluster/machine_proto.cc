@@ -152,6 +152,7 @@ void FillHostLinks(const proto::Machine& proto, const proto::LinkType* intra, Ma
   spec->host_uplink_bytes_per_s = kGB * proto.host_uplink_gb_per_s();
   spec->host_update_share =
       proto.has_host_update_share() ? proto.host_update_share() : ShippedHostUpdateShare();
+  if (proto.has_host_launch_factor()) spec->host_launch_factor = proto.host_launch_factor();
   spec->host_memory_bytes = kGiB * proto.host_memory_gb();
   spec->host_memory_bytes_per_s =
       kGB * (proto.has_host_memory_gb_per_s() ? proto.host_memory_gb_per_s()
@@ -299,6 +300,7 @@ proto::Machine MachineToProto(const Machine& machine) {
   proto.set_host_uplink_gb_per_s(InUnits(spec.host_uplink_bytes_per_s, kGB));
   proto.set_gpus_per_host_uplink(static_cast<int32_t>(spec.gpus_per_host_uplink));
   proto.set_host_update_share(InUnits(spec.host_update_share, 1));
+  if (spec.host_launch_factor != 1) proto.set_host_launch_factor(spec.host_launch_factor);
   proto.set_host_memory_gb(InUnits(spec.host_memory_bytes, kGiB));
   proto.set_host_memory_gb_per_s(InUnits(spec.host_memory_bytes_per_s, kGB));
   proto.set_nics_per_host(spec.nics_per_host);

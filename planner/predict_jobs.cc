@@ -69,7 +69,7 @@ absl::StatusOr<PlacedRequest> PlaceRequest(const JobRequest& request, const Mach
   job.name = request.name;
   ASSIGN_OR_RETURN(job.devices, ParsePlacement(request.placement, machine), _ << where);
   job.arrival_ps = RoundToPicoseconds(request.arrival_s);
-  job.runtime = RuntimeOf(request.job.profile);
+  job.runtime = RuntimeOf(request.job.profile, machine);
   ASSIGN_OR_RETURN(Machine size, OfSize(machine, static_cast<int64_t>(job.devices.size())),
                    _ << where);
   ASSIGN_OR_RETURN(PlanGraph plan, DrawAndCompile(request.job, size, session, &pricing),

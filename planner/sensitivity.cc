@@ -73,7 +73,7 @@ absl::StatusOr<SensitivityTable> Sensitivities(const Job& job, const Machine& ma
                                                const Pricing& pricing, Session& session,
                                                std::vector<WhatIfChange> candidates) {
   ASSIGN_OR_RETURN(const PlanGraph plan, DrawAndCompile(job, machine, session, &pricing));
-  const RuntimeParams runtime = RuntimeOf(job.profile);
+  const RuntimeParams runtime = RuntimeOf(job.profile, machine);
   if (candidates.empty()) candidates = Candidates(*plan.execution, machine, pricing);
   SensitivityTable table;
   ASSIGN_OR_RETURN(const SimResult now,

@@ -11,7 +11,7 @@ Pricing Pricing::Datasheet() {
 }
 
 RuntimeParams Pricing::Runtime(const SoftwareProfile& profile, const Machine& machine) const {
-  RuntimeParams runtime = RuntimeOf(profile);
+  RuntimeParams runtime = RuntimeOf(profile, machine);
   runtime.memory = OverheadOn(profile, machine);
   if (!nominal_) return runtime;
   runtime.nominal_links = true;

@@ -1,15 +1,20 @@
 #include "planner/forecast/run_parameters.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace plancast {
 
-RuntimeParams RuntimeOf(const SoftwareProfile& profile) {
+RuntimeParams RuntimeOf(const SoftwareProfile& profile, const Machine& machine) {
+  double factor = 0;
+  for (int s = 0; s < machine.num_sections(); ++s) {
+    factor = std::max(factor, machine.section(s).spec().host_launch_factor);
+  }
   RuntimeParams runtime;
-  runtime.launch_s = profile.host.launch_s;
-  runtime.host_sync_s = profile.host.host_sync_s;
+  runtime.launch_s = profile.host.launch_s * factor;
+  runtime.host_sync_s = profile.host.host_sync_s * factor;
   runtime.cuda_graphs = profile.host.cuda_graphs;
-  runtime.graph_launch_s = profile.host.graph_launch_s;
+  runtime.graph_launch_s = profile.host.graph_launch_s * factor;
   runtime.iteration_s = profile.host.iteration_s;
   runtime.comm_scale = profile.contention.comm_scale;
   runtime.interference = profile.contention.interference;

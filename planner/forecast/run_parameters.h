@@ -8,8 +8,9 @@
 
 namespace plancast {
 
-// How a framework runs, as the executor reads it.
-RuntimeParams RuntimeOf(const SoftwareProfile& profile);
+// How a framework runs, as the executor reads it, on hosts of `machine` (of several sections, the
+// slowest).
+RuntimeParams RuntimeOf(const SoftwareProfile& profile, const Machine& machine);
 
 // What it takes of memory beside tensors, on devices of `machine`.
 MemoryOverhead OverheadOn(const SoftwareProfile& profile, const Machine& machine);

@@ -95,6 +95,8 @@ TEST(MachineProtoTest, NamesWhatIsWrong) {
               HasSubstr("`hosts` cannot be `99999999999`; a whole number of at most 2147483647"));
   EXPECT_THAT(error(R"({"preset": "dgx-h100", "hosts": -1})"),
               HasSubstr("`m.yaml`: `hosts` is -1"));
+  EXPECT_THAT(error(R"({"preset": "dgx-h100", "host_launch_factor": 0})"),
+              HasSubstr("`host_launch_factor` is 0"));
   EXPECT_THAT(error(R"({"preset": "dgx-h100", "link_overrides": [{"link": "nvlnk"}]})"),
               HasSubstr("Did you mean `nvlink`?"));
   EXPECT_THAT(error("{\"preset\":"), HasSubstr("is not valid JSON"));

@@ -44,6 +44,18 @@ def test_sensitivities_are_ranked(nouns):
     assert {row.change for row in few} == {"nic=2x", "launch=free"}
 
 
+def test_hosts_that_launch_more_slowly_are_a_what_if():
+    model = pc.Model.preset("mpt-125m")
+    usual = pc.Machine.preset("dgx-h100", hosts=1)
+    slow = pc.Machine.from_yaml("preset: dgx-h100\nhosts: 1\nhost_launch_factor: 2\n")
+    assert pc.Machine.from_yaml(slow.to_yaml()) == slow != usual
+    plan, batch = "dp=8,mb=1", 8
+    asked = pc.predict(model, usual, plan, batch=batch, what_if="launch=50%")
+    found = pc.predict(model, slow, plan, batch=batch)
+    assert found.iteration_time == asked.iteration_time
+    assert found.iteration_time > 1.3 * pc.predict(model, usual, plan, batch=batch).iteration_time
+
+
 def test_unknown_names_are_errors(nouns):
     with pytest.raises(pc.InputError, match="Did you mean `nic`"):
         pc.predict(*nouns, PLAN, batch=16, what_if="nik=2x")
