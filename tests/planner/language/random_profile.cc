@@ -67,6 +67,12 @@ void DrawKept(Dice& dice, SoftwareProfile* profile, DType* dtype) {
     *dtype = dice.Of<DType>({DType::kFp8, DType::kMxfp8, DType::kNvfp4});
     (dice.Maybe(3) ? profile->types.quantized_gathers : profile->types.quantized_activations) =
         true;
+    if (dice.Maybe(2)) {
+      profile->calls.quantize[*dtype] = {
+          static_cast<int>(dice.Below(5)),
+          dice.Of<OrderedScales>(
+              {OrderedScales::kBoth, OrderedScales::kActivations, OrderedScales::kNone})};
+    }
   }
   if (!dice.Maybe(3)) return;
   for (const char* const rule : {"linear", "gated_linear", "rms_norm", "layer_norm", "swiglu",
