@@ -14,7 +14,7 @@ endif
 
 CORE := //python/plancast:_core.so
 
-.PHONY: build run test test-torch fuzz soak lint bench wheel docs gallery accuracy knobs uncertainty format clean setup compile_commands
+.PHONY: build run test test-torch fuzz soak lint bench wheel docs gallery accuracy shown knobs uncertainty format clean setup compile_commands
 
 build: setup
 	$(BAZEL) build -c opt $(BAZEL_FLAGS) $(CORE)
@@ -78,6 +78,10 @@ TRUTH := $(PLANCAST_SHARED_DATA)/truth
 accuracy: build
 	.venv/bin/plancast validate $(TRUTH) --uncalibrated --learn 1 --learn 3 --learn 5 \
 	  --template docs/templates/accuracy.md --report docs/accuracy.md
+
+# Outputs that docs/questions.md and docs/training_runs.md show, as commands print them now.
+shown: build
+	.venv/bin/python tools/shown.py
 
 # docs/memory_knobs.md and its pictures.
 knobs: build
