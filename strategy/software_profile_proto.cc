@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cmath>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

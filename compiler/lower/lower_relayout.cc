@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/int128.h"
 #include "compiler/body/partition.h"
+#include "compiler/lower/kernels/host_calls.h"
 #include "compiler/lower/quantized.h"
 
 namespace plancast {
@@ -176,7 +177,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
     comm.kind = r.kind;
     comm.axes = axes;
     // A gradient is for two products, which read a side each; an activation is for the next one.
-    const double sides = context.dtype == DType::kFp8 ? 1 : 2;
+    const int sides = QuantizedSides(context.dtype);
     const bool both = once != quantize.end() && from.ref.grad;
     const double bytes = r.elements * busiest * element * share * (both ? sides : 1);
     comm.bytes = static_cast<int64_t>(std::ceil(bytes));
@@ -203,7 +204,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
       const bool kept =
           !from.ref.grad && (step.part == Part::kBackward || step.part == Part::kWeightGrad);
       const double part = source.LocalElements(*context.mesh, facts.shape) * element;
-      const double reads = once->second.launches > 1 ? 2 : 1;
+      const int reads = QuantizationReads(once->second.launches);
       if (!kept) add("quantize_operand", reads * part, sides * share * part);
     } else if (share < 1) {
       // The largest magnitude is looked for, then the tensor is read again.

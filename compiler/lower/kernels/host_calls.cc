@@ -62,11 +62,10 @@ class OperandsOfProducts {
     const std::pair<int64_t, int64_t> operand(product.batch * product.m * product.k, product.m);
     const bool again = product.pass == GemmPass::kForward && operand == before_;
     if (product.quantized_operand || product.pass == GemmPass::kWgrad || again) return;
-    // It reads 16 bits, once more where the largest magnitude is found first, and writes the
-    // type: with scales of blocks along either dim.
+    // It reads 16 bits and writes the type.
     const auto elements = static_cast<double>(operand.first);
-    const double wide = ElementBytes(StorageType(product.dtype)) * (launches > 1 ? 2 : 1);
-    const double narrow = ElementBytes(product.dtype) * (product.dtype == DType::kFp8 ? 1 : 2);
+    const double wide = ElementBytes(StorageType(product.dtype)) * QuantizationReads(launches);
+    const double narrow = ElementBytes(product.dtype) * QuantizedSides(product.dtype);
     kernels_->push_back(OperandKernel("quantize_operand", product, elements * wide,
                                       elements * narrow, std::max(launches, 1) * product.launches));
     before_ = operand;
@@ -120,6 +119,9 @@ void HostCalls::CountIn(std::vector<KernelSpec>* kernels) const {
   }
   if (!kernels->empty()) kernels->front().calls += calls_;
 }
+
+int QuantizationReads(int launches) { return launches > 1 ? 2 : 1; }
+int QuantizedSides(DType type) { return type == DType::kFp8 ? 1 : 2; }
 
 bool HostWaitsFor(const PlanStep& step, const SoftwareProfile::Calls& profile) {
   const bool makes = step.part == Part::kForward || step.part == Part::kRecompute;

@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler/body/body_plan.h"
 #include "compiler/lower/kernels/lower_kernel.h"
+#include "graph/dtype.h"
 #include "graph/kernel_spec.h"
 #include "strategy/software_profile.h"
 
@@ -29,6 +30,13 @@ class HostCalls {
   int calls_ = 0;          // before the first kernel
   bool captured_ = false;  // by a CUDA graph of a part of the layer
 };
+
+// How often an operand is read by software that quantises it in `launches`: a second time where its
+// largest magnitude is found first.
+int QuantizationReads(int launches);
+// The sides along which it is written for products of `type`: one where a scale is of the whole
+// tensor, else both, of which its two products read one each.
+int QuantizedSides(DType type);
 
 // Whether the host waits for what the step makes.
 bool HostWaitsFor(const PlanStep& step, const SoftwareProfile::Calls& profile);
