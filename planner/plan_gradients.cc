@@ -127,7 +127,7 @@ class Reader {
     const auto ops = ops_.find(body);
     if (ops == ops_.end() || slice.purpose == Purpose::kRecompute) return;
     for (const auto& [op, elements] : ops->second) {
-      const bool ends = slice.task == LastOf(slice.block, op);
+      const bool ends = slice.task == LastOf(slice.block, body, op);
       if (!ends) continue;
       int64_t& times = seen_[{body, slice.layer, op}];
       End({body, slice.layer, forward_ ? times : -1 - times, op}, elements);
@@ -135,16 +135,36 @@ class Reader {
     }
   }
 
-  int32_t LastOf(int32_t block, const std::string& op) {
+  int32_t LastOf(int32_t block, const std::string& body, const std::string& op) {
     const auto [known, added] = last_task_.try_emplace({block, op}, -1);
-    if (added) {
-      const std::vector<std::string>& labels = graph_.blocks[block].label;
-      for (size_t t = 0; t < labels.size(); ++t) {
-        const bool ends = forward_ ? labels[t] == op : MakesGradientOf(labels[t], op);
-        if (ends) known->second = static_cast<int32_t>(t);
+    if (!added) return known->second;
+    int32_t last = TaskOf(block, op);
+    // A bias that the product before it adds has no task of its own forward.
+    for (std::string before = op; forward_ && last < 0 && !before.empty();) {
+      before = OpBefore(body, before);
+      if (!before.empty()) last = TaskOf(block, before);
+    }
+    return known->second = last;
+  }
+
+  int32_t TaskOf(int32_t block, const std::string& op) const {
+    const std::vector<std::string>& labels = graph_.blocks[block].label;
+    int32_t last = -1;
+    for (size_t t = 0; t < labels.size(); ++t) {
+      const bool ends = forward_ ? labels[t] == op : MakesGradientOf(labels[t], op);
+      if (ends) last = static_cast<int32_t>(t);
+    }
+    return last;
+  }
+
+  std::string OpBefore(const std::string& body, const std::string& op) const {
+    for (const Body& known : model_.bodies) {
+      if (known.name != body) continue;
+      for (size_t i = 1; i < known.ops.size(); ++i) {
+        if (known.ops[i].name == op) return known.ops[i - 1].name;
       }
     }
-    return known->second;
+    return "";
   }
 
   // Segments with one body come the other way round in backward passes.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compiler/lower/kernels/loop_pieces.h"
+#include "compiler/lower/kernels/product_bias.h"
 #include "graph/split/op_split.h"
 
 namespace plancast {
@@ -48,6 +49,7 @@ int RenamedInput(const LowerContext& context, const BodyPlan& plan, const PlanSt
                  size_t i) {
   const OpRule& rule = *step.op.rule;
   if (i >= rule.outputs().size()) return -1;
+  if (AddedByProduct(context, step.op)) return step.inputs[0];
   for (const Statement& statement : rule.statements()) {
     if (statement.target != rule.outputs()[i] || !IsRenaming(rule, statement)) continue;
     const int source = statement.value.tensor();

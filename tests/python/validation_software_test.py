@@ -50,6 +50,14 @@ def board(folder, *softwares):
         ("NeMo AutoModel main (Apr 2026) compile", "automodel-compiled"),
         ("DeepSpeed 0.14", "deepspeed"),
         ("HF Trainer + DeepSpeed ZeRO 2021", "deepspeed-2021"),
+        ("Hugging Face transformers + DeepSpeed", "deepspeed"),
+        ("transformers 4.40, eager PyTorch", "transformers"),
+        ("Hugging Face transformers 4.51, PyTorch 2.6", "eager"),
+        ("LLaMA-Factory", "eager"),
+        ("NeuSight", "transformers"),
+        ("Megatron-LM core_r0.5.0 by accelerate 1.0.0", "megatron-2021"),
+        ("Horovod, tf_cnn_benchmarks", "nvidia-tensorflow"),
+        ("MosaicML llm-foundry", "composer"),
     ],
 )
 def test_software_is_known_whatever_its_case(name, profile):
@@ -70,6 +78,17 @@ def test_software_is_known_whatever_its_case(name, profile):
 )
 def test_a_row_may_say_its_dispatcher(name, dispatcher, profile):
     assert software.profile_for(name, dispatcher)[0] == profile
+
+
+def test_gpt2_has_modules_of_its_own_in_transformers():
+    for name in ("transformers, eager PyTorch 2.1", "PyTorch 2.1 (NeuSight)"):
+        assert software.profile_for(name, model="gpt2-large")[0] == "transformers-gpt2"
+        assert software.profile_for(name, model="bert-large")[0] == "transformers"
+
+
+def test_networks_of_unknown_software_are_no_transformers():
+    assert software.profile_for("x", network=True)[0] == "nvidia-pytorch"
+    assert software.profile_for("x")[0] == "megatron-core"
 
 
 def test_experts_of_fixed_capacity_have_a_profile():

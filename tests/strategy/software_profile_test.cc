@@ -266,6 +266,19 @@ TEST(SoftwareProfileTest, IsLikeAnotherAndAddsToItsLists) {
   EXPECT_EQ(like.kernels.eager, more);
 }
 
+TEST(SoftwareProfileTest, EagerModulesFuseNothingButBiasesOfProducts) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile compiled, FindSoftwareProfile("compiled"));
+  for (const char* name :
+       {"eager", "ddp", "fsdp", "deepspeed", "transformers", "transformers-gpt2"}) {
+    ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile(name));
+    EXPECT_EQ(profile.kernels.fusions.count("product_bias"), 1) << name;
+    for (const char* fused : {"bias_gelu", "bias_dropout_add"}) {
+      EXPECT_EQ(compiled.kernels.fusions.count(fused), 1) << fused;
+      EXPECT_EQ(profile.kernels.fusions.count(fused), 0) << name << ", " << fused;
+    }
+  }
+}
+
 TEST(SoftwareProfileTest, SomeFusionsAreForHalfPrecision) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile mxnet, FindSoftwareProfile("nvidia-mxnet"));
   const auto fused = [&](DType dtype) {

@@ -12,6 +12,7 @@
 #include "compiler/lower/kernels/host_calls.h"
 #include "compiler/lower/kernels/loop_pieces.h"
 #include "compiler/lower/kernels/merged_products.h"
+#include "compiler/lower/kernels/product_bias.h"
 #include "compiler/lower/kernels/sum_fusion.h"
 #include "graph/split/op_split.h"
 
@@ -76,6 +77,7 @@ class KernelWork {
       base_.pass = PassOf(part.step->part);
     }
     base_.quantized_operand |= part.quantized;
+    if (AddedByProduct(context_, *part.step)) return;
     calls_.Note(part, op.name, ExtraKernelsOf(rule));
     if (!context_.profile->Quantizes(op.name)) base_.dtype = StorageType(context_.dtype);
     if (base_.pass != GemmPass::kForward && absl::StartsWith(rule.name(), kAdapterSum) &&

@@ -105,6 +105,13 @@ TEST(BuffersTest, WhatAFusedKernelPassesOnHasNoBuffer) {
   EXPECT_EQ(Placed(plan).BufferOf("bias.y"), -1);
 }
 
+TEST(BuffersTest, ABiasThatItsProductAddsIsWrittenOnce) {
+  PlanUnderTest plan = Mlp();
+  EXPECT_NE(Placed(plan).BufferOf("bias.y"), Placed(plan).BufferOf("fc1.y"));
+  plan.profile().kernels.fusions = {"product_bias"};
+  EXPECT_EQ(Placed(plan).BufferOf("bias.y"), Placed(plan).BufferOf("fc1.y"));
+}
+
 TEST(BuffersTest, ParametersAreNoActivations) {
   const Placed placed(Mlp().Tp(1));
   EXPECT_EQ(placed.BufferOf("fc1.w"), -1);

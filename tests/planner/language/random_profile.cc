@@ -48,6 +48,7 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
   if (dice.Maybe(4)) p.update.shared.whole_reductions = {p.update.type};
   if (dice.Maybe(4)) p.update.shared.part_s = 10 * p.host.launch_s;
   p.update.shared.owners_broadcast = dice.Maybe(4);
+  if (dice.Maybe(2)) p.kernels.fusions.insert("product_bias");
 }
 
 namespace {

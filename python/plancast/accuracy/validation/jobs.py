@@ -87,6 +87,7 @@ def prepare(row: Row) -> RowJob:
         token_drop=row.assumption("token_drop") == "1",
         experts=bool(row.experts),
         model=row.model,
+        network=_by_name(row),
     )
     chosen["profile"] = f"{profile} ({why})"
     try:

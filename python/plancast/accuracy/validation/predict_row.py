@@ -11,6 +11,7 @@ from plancast.accuracy.validation.flops import UnknownFormulaError, measured_sec
 from plancast.accuracy.validation.jobs import Candidate, RowJob, prepare
 from plancast.accuracy.validation.residuals import ErrorTerms, Residual, terms_of
 from plancast.accuracy.validation.rows import Row
+from plancast.accuracy.validation.timed import timed_share
 from plancast.errors import InputError
 from plancast.forecast import Forecast
 from plancast.learned import Evidence
@@ -120,6 +121,7 @@ def predict_row(
         measured = measured_seconds(
             row, job.model.parameters, machine.devices, forecast._core.peak_flops_per_gpu
         )
+        share = timed_share(row, forecast)
     except (UnsupportedError, UnknownFormulaError) as error:
         return RowResult(row, measured=row.iter_time_s, unsupported=str(error))
     except InputError as error:
@@ -129,8 +131,8 @@ def predict_row(
     return RowResult(
         row,
         measured=measured,
-        predicted=forecast.iteration_time,
-        interval=forecast.interval,
+        predicted=forecast.iteration_time * share,
+        interval=(forecast.interval[0] * share, forecast.interval[1] * share),
         fits=forecast.fits,
         predicted_peak_mem_gb=_memory_gib(row, forecast),
         chosen={**forecast.chosen, **job.chosen, **chosen},
@@ -140,14 +142,20 @@ def predict_row(
         strategy=forecast.strategy,
         devices=forecast.devices,
         parameters=job.model.parameters,
-        uncalibrated=nominal.iteration_time if nominal else None,
-        changed=changed.iteration_time if changed else None,
+        uncalibrated=_timed(row, nominal),
+        changed=_timed(row, changed),
         warnings=tuple(forecast.warnings),
         terms=terms_of(forecast, machine.gpu),
         level=math.log1p(forecast.beyond_simulated),
-        evidence=Evidence.of(row.row_id, machine.gpu, forecast, measured) if measured else None,
+        evidence=(
+            Evidence.of(row.row_id, machine.gpu, forecast, measured / share) if measured else None
+        ),
         memory_evidence=_memory_evidence(row, machine.gpu, forecast),
     )
+
+
+def _timed(row: Row, forecast: Forecast | None) -> float | None:
+    return forecast.iteration_time * timed_share(row, forecast) if forecast else None
 
 
 def _memory_evidence(row: Row, gpu: str, forecast: Forecast) -> MemoryEvidence | None:

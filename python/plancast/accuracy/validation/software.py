@@ -13,6 +13,8 @@ from plancast import _core
 from plancast.frameworks import plan
 
 DEFAULT = "megatron-core"
+# The same of networks that are no transformers.
+DEFAULT_OF_NETWORKS = "nvidia-pytorch"
 
 
 def profile_for(
@@ -23,6 +25,7 @@ def profile_for(
     token_drop: bool = False,
     experts: bool = False,
     model: str = "",
+    network: bool = False,
 ) -> tuple[str, str]:
     """The profile, and why.
 
@@ -33,6 +36,7 @@ def profile_for(
       token_drop: experts have a fixed capacity.
       experts: the model is a mixture of experts.
       model: its name.
+      network: the model is no transformer.
 
     >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
     'megatron-sc21'
@@ -43,7 +47,8 @@ def profile_for(
     """
     entry = _entry(software)
     if entry is None:
-        return DEFAULT, f"nothing known of `{software}`"
+        default = DEFAULT_OF_NETWORKS if network else DEFAULT
+        return default, f"nothing known of `{software}`"
     if fused and "fused" in entry:
         return entry["fused"], f"for `{software}` with fused products of experts"
     if token_drop and "token_drop" in entry:
@@ -82,7 +87,8 @@ def unknown_software(names: Iterable[str]) -> list[str]:
     unknown = Counter(name for name in names if _entry(name) is None)
     return [
         f"software {f'`{name}`' if name else 'not stated'} ({count} row{'s' * (count > 1)}): no "
-        f"rule knows it, so `{DEFAULT}` stands for it. Name the framework that ran in column "
+        f"rule knows it, so `{DEFAULT}` stands for it (`{DEFAULT_OF_NETWORKS}` where the model is no "
+        "transformer). Name the framework that ran in column "
         "`software`, or add a rule to accuracy/validation/software.yaml."
         for name, count in unknown.items()
     ]
@@ -170,6 +176,15 @@ def optimizer_in(software: str, model: str) -> str | None:
     'sgd-momentum'
     """
     return _by_model(software, "optimizers", model)
+
+
+def timed_in(software: str) -> str | None:
+    """What of an iteration this software's measurements cover (timed.py); None: all of it.
+
+    >>> timed_in("transformers, eager PyTorch 2.1 (NeuSight)")
+    'passes'
+    """
+    return _of(software, "timed")
 
 
 def _by_model(software: str, key: str, model: str) -> str | None:

@@ -251,6 +251,35 @@ TEST(FusedKernelTest, WhatIsPassedOnInsideIsNotMoved) {
   EXPECT_THAT(Kernels(apart, "layer.F", "mlp.act"), testing::SizeIs(1));
 }
 
+TEST(ProductBiasTest, AProductAddsItsBiasAndTheGradientIsASumOfItsOwn) {
+  PlanUnderTest apart = PlanUnderTest::Of(Gpt()), added = PlanUnderTest::Of(Gpt());
+  added.profile().kernels.fusions = {"product_bias"};
+  for (const char* bias : {"mlp.fc1_bias", "mlp.fc2_bias"}) {
+    EXPECT_THAT(Kernels(apart, "layer.F", bias), testing::SizeIs(1)) << bias;
+    EXPECT_THAT(Kernels(added, "layer.F", bias), IsEmpty()) << bias;
+    EXPECT_THAT(Kernels(added, "layer.B", absl::StrCat(bias, ".wgrad")), testing::SizeIs(1))
+        << bias;
+  }
+  // The activation reads what the product wrote.
+  const KernelSpec act = Kernels(added, "layer.F", "mlp.act").at(0);
+  EXPECT_DOUBLE_EQ(act.read_bytes, 2.0 * kTokens * kFfn);
+}
+
+TEST(ProductBiasTest, ABiasBehindASumOverDevicesIsAKernel) {
+  PlanUnderTest plan = PlanUnderTest::Of(Gpt());
+  plan.Tp(2);
+  plan.profile().kernels.fusions = {"product_bias"};
+  EXPECT_THAT(Kernels(plan, "layer.F", "mlp.fc1_bias"), IsEmpty());
+  EXPECT_THAT(Kernels(plan, "layer.F", "mlp.fc2_bias"), testing::SizeIs(1));
+}
+
+TEST(ProductBiasTest, ABiasThatIsFusedWithWhatFollowsIsThatKernels) {
+  PlanUnderTest plan = PlanUnderTest::Of(Gpt());
+  plan.profile().kernels.fusions = {"product_bias", "bias_gelu"};
+  const KernelSpec fused = Kernels(plan, "layer.F", "mlp.fc1_bias").at(0);
+  EXPECT_DOUBLE_EQ(fused.read_bytes, 2.0 * kTokens * kFfn + 2.0 * kFfn);
+}
+
 TEST(ExtraKernelsTest, ScalesMasksAndCastsOfAFrameworkAreAddedToItsOp) {
   PlanUnderTest plain = PlanUnderTest::Of(Gpt(), /*flash=*/false);
   PlanUnderTest mixed = PlanUnderTest::Of(Gpt(), /*flash=*/false);
