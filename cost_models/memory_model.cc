@@ -21,6 +21,18 @@ double DrawingSeconds(const KernelSpec& kernel, const DeviceType& device) {
   return rate > 0 ? kernel.random_numbers * kInstructionsPerRandomNumber / rate : 0;
 }
 
+// Points of windows that an SM multiplies and adds a clock in depthwise convolutions, their forward
+// and two backward passes together, tensors of two and of four bytes. No kernels alone are published:
+// what whole steps of EfficientNet take beyond everything else (docs/cost_models.md).
+constexpr double kNarrowPoints = 3.4, kWidePoints = 1.5;
+
+double WindowSeconds(const KernelSpec& kernel, const DeviceType& device) {
+  const bool narrow = ElementBytes(StorageType(kernel.dtype)) < ElementBytes(DType::kFp32);
+  const double rate =
+      device.sms * device.boost_mhz * 1e6 * (narrow ? kNarrowPoints : kWidePoints);
+  return rate > 0 ? kernel.window_points / rate : 0;
+}
+
 // Bytes that an SM's loads and stores move a clock: what it has in flight over how long memory
 // takes to answer (Little). A100's and H100's memory bring it 13, of which kernels use nearly all;
 // Blackwell's 25. There kernels of 25 to 300 MB move: an inference stack's quantisation 14 (B200,
@@ -66,8 +78,9 @@ double TimeOfMemory(const KernelSpec& kernel, const MemoryCoefficients& c,
   const double moving = std::max(bytes / (device.memory_bytes_per_s * c.memory_fraction),
                                  PassingSeconds(bytes, kernel, device));
   const double drawing = DrawingSeconds(kernel, device);
-  const double seconds = c.floor_s * std::max(kernel.launches, 1) +
-                         std::cbrt(moving * moving * moving + drawing * drawing * drawing);
+  const double busy = std::max(std::cbrt(moving * moving * moving + drawing * drawing * drawing),
+                               WindowSeconds(kernel, device));
+  const double seconds = c.floor_s * std::max(kernel.launches, 1) + busy;
   // Matters only for kernels that were mistaken for memory bound.
   return device.fp32_flops > 0 ? std::max(seconds, kernel.flops / device.fp32_flops) : seconds;
 }

@@ -13,7 +13,7 @@ bool operator==(const KernelSpec& a, const KernelSpec& b) {
     return std::tie(s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass, s.accumulate_fp32,
                     s.quantized_operand, s.alike, s.window, s.stride, s.width, s.channels_last,
                     s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal,
-                    s.backward, s.flops, s.read_bytes, s.write_bytes, s.random_numbers,
+                    s.backward, s.flops, s.read_bytes, s.write_bytes, s.random_numbers, s.window_points,
                     s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed, s.gathered_over,
                     s.library);
   };
@@ -28,6 +28,7 @@ KernelSpec UnderLoad(KernelSpec kernel, double load) {
   kernel.flops *= load;
   kernel.reread_bytes = scaled(kernel.reread_bytes);
   kernel.random_numbers = scaled(kernel.random_numbers);
+  kernel.window_points *= load;
   if (kernel.family != KernelFamily::kGemm) {
     kernel.read_bytes = scaled(kernel.read_bytes);
     kernel.write_bytes = scaled(kernel.write_bytes);
@@ -70,7 +71,8 @@ std::string KernelSpec::DebugString() const {
       break;
   }
   return absl::StrCat(name, " ", label, " read=", read_bytes, " write=", write_bytes,
-                      random_numbers > 0 ? absl::StrCat(" random=", random_numbers) : "");
+                      random_numbers > 0 ? absl::StrCat(" random=", random_numbers) : "",
+                      window_points > 0 ? absl::StrCat(" windows=", window_points) : "");
 }
 
 }  // namespace plancast

@@ -50,6 +50,7 @@ struct KernelSpec {
   double flops = 0;                        // multiply and add count 2; causal already halved
   double read_bytes = 0, write_bytes = 0;  // at the kernel's border
   double random_numbers = 0;               // drawn, as dropout does
+  double window_points = 0;                // multiplied and added, as depthwise convolutions do
   // Of read_bytes, those of rows that are summed up and gone over again (norms, softmax), and the
   // bytes of one row: where rows do not stay on the chip in between they are read once more.
   double reread_bytes = 0, row_bytes = 0;
@@ -72,7 +73,7 @@ struct KernelSpec {
                       s.accumulate_fp32, s.quantized_operand, s.alike, s.window, s.stride, s.width,
                       s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim,
                       s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes, s.write_bytes,
-                      s.random_numbers, s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed,
+                      s.random_numbers, s.window_points, s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed,
                       s.gathered_over, s.library);
   }
   std::string DebugString() const;  // `gemm bf16 2048x12288x6144 wgrad`

@@ -228,6 +228,14 @@ class ShardSizes : public WorkSizes {
   const OpShard& shard_;
 };
 
+// Whether a statement sums products over windows of two dims and more: `p == stride * i + k - pad`.
+bool WalksWindows(const Statement& s) {
+  if (s.combine != Combine::kSum || ProductOfTwo(s.value).empty()) return false;
+  return std::count_if(s.where.begin(), s.where.end(), [](const Condition& c) {
+           return c.is_map() && !c.is_radix() && c.Factors().size() > 2;
+         }) > 1;
+}
+
 // More than a thread block keeps of what it sums up (512 kB of 16 bits): statements
 // that use the sum and the elements read those again. Assumed on 2026-11-22, not measured:
 // about what registers and shared memory of an SM hold. It separates rows of norms and
@@ -353,6 +361,7 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
       const bool two = s.combine == Combine::kScan ||
                        (s.combine == Combine::kSum && !ProductOfTwo(s.value).empty());
       work.pointwise_ops += two ? 2 * points : points;
+      if (WalksWindows(s)) work.window_points += points;
       VisitExpr(s.value, [&](const Expr& e) {
         if (e.kind() == ExprKind::kRandom) work.random_numbers += points;
       });

@@ -69,6 +69,22 @@ TEST(MemoryModel, RandomNumbersTakeInstructions) {
               std::cbrt(std::pow(moving, 3) + std::pow(drawing, 3)), 1e-5);
 }
 
+TEST(MemoryModel, WindowsTakeAsLongAsTheirPoints) {
+  // 3.4 points a clock on each of 108 SMs at 1.41 GHz; 1.5 of wider numbers.
+  KernelSpec windows = Moving(1e6);
+  const double moving = Price(windows, "A100-SXM-80GB").seconds_alone;
+  windows.window_points = 1e10;
+  const double narrow = Price(windows, "A100-SXM-80GB").seconds_alone;
+  EXPECT_NEAR(narrow, 1e10 / (3.4 * 108 * 1.41e9), 1e-5);
+  for (const DType type : {DType::kTf32, DType::kFp32}) {
+    windows.dtype = type;
+    EXPECT_NEAR(Price(windows, "A100-SXM-80GB").seconds_alone, 3.4 / 1.5 * narrow, 1e-5);
+  }
+  // Whatever moves longer hides it.
+  windows.window_points = 1;
+  EXPECT_EQ(Price(windows, "A100-SXM-80GB").seconds_alone, moving);
+}
+
 TEST(MemoryModel, EachLaunchHasAFloor) {
   KernelSpec one = Moving(1000), four = one;
   four.launches = 4;

@@ -100,6 +100,7 @@ class KernelWork {
     if (part.step->part == Part::kForward) AddMetrics(rule, work);
     pointwise_ += work.pointwise_ops;
     base_.random_numbers += work.random_numbers;
+    base_.window_points += work.window_points;
     if (product) {
       AddProducts(rule, work, extents);
     } else if (!work.contractions.empty()) {

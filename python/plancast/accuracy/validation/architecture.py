@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from plancast.accuracy.validation.rows import Row
-from plancast.accuracy.validation.software import predictions_of, unprinted_vocab
+from plancast.accuracy.validation.software import length_of, predictions_of, unprinted_vocab
 from plancast.models import presets
 
 _DEFAULT_VOCAB = 51200
@@ -88,8 +88,14 @@ def fields_of(row: Row, chosen: dict[str, str]) -> dict[str, Any]:
     if row.model.startswith("mpt"):
         fields |= dict.fromkeys(("qkv_bias", "out_bias", "mlp_bias"), False)
     elif row.model.lower().startswith("bert"):
-        fields |= {"max_positions": max(_BERT_POSITIONS, row.seq_len or 0), **_BERT}
-        masked = predictions_of(row.software, row.seq_len or 0)
+        longest = row.seq_len or 0
+        fields |= {"max_positions": max(_BERT_POSITIONS, longest), **_BERT}
+        masked = predictions_of(row.software, longest)
+        length = length_of(row.software, longest, row.model.lower())
+        if length != longest:
+            fields["seq"] = length
+            chosen["seq"] = f"{length} (sequences of up to {longest} in bins, on average)"
+            masked = None if masked is None else max(1, masked * length // longest)
         if masked is not None:
             fields["predictions"] = masked
         read = "all" if masked is None else f"{masked} of {row.seq_len}"

@@ -160,6 +160,19 @@ def predictions_of(software: str, seq: int) -> int | None:
     return masked.get(seq)
 
 
+def length_of(software: str, seq: int, model: str) -> int:
+    """Tokens that a sequence of at most `seq` is computed with on average in this software.
+
+    >>> length_of("NVIDIA DeepLearningExamples PyTorch 21.11", 512, "bert-large")
+    280
+    >>> length_of("NVIDIA DeepLearningExamples PyTorch 21.11", 128, "bert-large")
+    128
+    """
+    said: dict[str, dict[int, int]] = (_entry(software) or {}).get("lengths", {})
+    by_length = next((lengths for models, lengths in said.items() if re.match(models, model)), {})
+    return by_length.get(seq, seq)
+
+
 def moments_in(software: str, model: str) -> str | None:
     """The type of Adam's moments in this software's recipes for a model; None: the usual.
 

@@ -12,9 +12,9 @@ namespace {
 
 constexpr int64_t kBatch = 2, kIn = 8, kOut = 16, kHeight = 32, kWidth = 16;
 
-// One 3x3 convolution in steps of two.
+// One 3x3 convolution in steps of two; `depthwise`: a channel by itself.
 std::vector<KernelSpec> Kernels(const std::string& block, const std::string& label,
-                                bool channels_last) {
+                                bool channels_last, bool depthwise = false) {
   PlanUnderTest plan({{"inputs", kIn},
                       {"outputs", kOut},
                       {"height", kHeight},
@@ -28,15 +28,27 @@ std::vector<KernelSpec> Kernels(const std::string& block, const std::string& lab
   BodyWriter& body = plan.Segment("m");
   const int x = body.InPort("x", {"batch", "inputs", "height", "width"});
   const int y = body.Op1("act", "relu_nd(rank=4)", {x});
-  body.OutPort(body.Op1("conv", "conv2d(stride=2, pad=1)", {y},
-                        {{"n", "outputs"},
+  const auto convolved = [&](const std::string& rule, FactorDims said) {
+    body.OutPort(body.Op1("conv", rule + "(stride=2, pad=1)", {y}, said));
+  };
+  if (depthwise) {
+    convolved("conv2d_depthwise", {{"c", "inputs"},
+                                   {"i", "half_height"},
+                                   {"j", "half_width"},
+                                   {"p", "height"},
+                                   {"q", "width"},
+                                   {"k", "window"},
+                                   {"u", "window"}});
+  } else {
+    convolved("conv2d", {{"n", "outputs"},
                          {"c", "inputs"},
                          {"i", "half_height"},
                          {"j", "half_width"},
                          {"p", "height"},
                          {"q", "width"},
                          {"k", "window"},
-                         {"u", "window"}}));
+                         {"u", "window"}});
+  }
   absl::StatusOr<ExecutionGraph> graph = plan.Compile();
   EXPECT_OK(graph.status());
   return KernelsLabelled(*graph, block, label);
@@ -57,6 +69,24 @@ TEST(ConvolutionKernelTest, IsAProductOfWindows) {
   EXPECT_EQ(wgrad[0].window, 9);
   EXPECT_EQ(wgrad[0].n, kIn * 9);
   EXPECT_EQ(wgrad[0].width, kWidth / 2);
+}
+
+// Each channel by itself is no product of matrices: bytes, and points of windows, once forward and
+// twice backward.
+TEST(ConvolutionKernelTest, OfSingleChannelsWalksItsWindows) {
+  constexpr double kPoints = 9.0 * kBatch * kIn * kHeight / 2 * kWidth / 2;
+  const std::vector<KernelSpec> forward = Kernels("m.F", "conv", false, /*depthwise=*/true);
+  ASSERT_EQ(forward.size(), 1u);
+  EXPECT_EQ(forward[0].family, KernelFamily::kMemory);
+  EXPECT_DOUBLE_EQ(forward[0].window_points, kPoints);
+  double backward = 0;
+  for (const char* label : {"conv.bwd", "conv.wgrad"}) {
+    for (const KernelSpec& kernel : Kernels("m.B", label, false, /*depthwise=*/true)) {
+      backward += kernel.window_points;
+    }
+  }
+  EXPECT_DOUBLE_EQ(backward, 2 * kPoints);
+  EXPECT_EQ(Kernels("m.F", "conv", false).at(0).window_points, 0);
 }
 
 TEST(ConvolutionKernelTest, TheProfileSaysWhereChannelsAre) {
