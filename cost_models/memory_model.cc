@@ -22,14 +22,13 @@ double DrawingSeconds(const KernelSpec& kernel, const DeviceType& device) {
 }
 
 // Points of windows that an SM multiplies and adds a clock in depthwise convolutions, their forward
-// and two backward passes together, tensors of two and of four bytes. No kernels alone are published:
-// what whole steps of EfficientNet take beyond everything else (docs/cost_models.md).
+// and two backward passes together, tensors of two and of four bytes. No kernels alone are
+// published: what whole steps of EfficientNet take beyond everything else (docs/cost_models.md).
 constexpr double kNarrowPoints = 3.4, kWidePoints = 1.5;
 
 double WindowSeconds(const KernelSpec& kernel, const DeviceType& device) {
   const bool narrow = ElementBytes(StorageType(kernel.dtype)) < ElementBytes(DType::kFp32);
-  const double rate =
-      device.sms * device.boost_mhz * 1e6 * (narrow ? kNarrowPoints : kWidePoints);
+  const double rate = device.sms * device.boost_mhz * 1e6 * (narrow ? kNarrowPoints : kWidePoints);
   return rate > 0 ? kernel.window_points / rate : 0;
 }
 

@@ -106,8 +106,8 @@ struct OpWork {
   // products and of recurrences.
   double pointwise_ops = 0;
   double random_numbers = 0;  // drawn by those
-  // Lattice points of sums of products over windows of two dims and more that are no
-  // multiplications of matrices (depthwise convolutions, their gradients).
+  // Lattice points of sums of products over windows of two dims and more, each channel by itself
+  // (depthwise convolutions, their gradients).
   double window_points = 0;
   // Border tensors: read from outside, needed outside (outputs, saved tensors
   // and what later statements read). An output that is an input under another

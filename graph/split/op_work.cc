@@ -228,9 +228,17 @@ class ShardSizes : public WorkSizes {
   const OpShard& shard_;
 };
 
-// Whether a statement sums products over windows of two dims and more: `p == stride * i + k - pad`.
-bool WalksWindows(const Statement& s) {
-  if (s.combine != Combine::kSum || ProductOfTwo(s.value).empty()) return false;
+// Whether a statement sums products over windows of two dims and more (`p == stride * i + k -
+// pad`), each channel by itself: both operands and the sum run along it.
+bool WalksWindows(const OpRule& rule, const Statement& s) {
+  const std::vector<int> operands = ProductOfTwo(s.value);
+  if (s.combine != Combine::kSum || operands.empty()) return false;
+  const std::vector<int>& sum = rule.tensors()[s.target].factors;
+  const bool by_channel = std::any_of(sum.begin(), sum.end(), [&](int factor) {
+    return Contains(rule.tensors()[operands[0]].factors, factor) &&
+           Contains(rule.tensors()[operands[1]].factors, factor);
+  });
+  if (!by_channel) return false;
   return std::count_if(s.where.begin(), s.where.end(), [](const Condition& c) {
            return c.is_map() && !c.is_radix() && c.Factors().size() > 2;
          }) > 1;
@@ -361,7 +369,7 @@ OpWork WorkWith(const OpRule& rule, const WorkSizes& sizes, int begin, int end) 
       const bool two = s.combine == Combine::kScan ||
                        (s.combine == Combine::kSum && !ProductOfTwo(s.value).empty());
       work.pointwise_ops += two ? 2 * points : points;
-      if (WalksWindows(s)) work.window_points += points;
+      if (WalksWindows(rule, s)) work.window_points += points;
       VisitExpr(s.value, [&](const Expr& e) {
         if (e.kind() == ExprKind::kRandom) work.random_numbers += points;
       });

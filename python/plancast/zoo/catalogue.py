@@ -22,6 +22,7 @@ _MODULES = {
     "llava": "llava",
     "ncf": "ncf",
     "resnet": "resnet",
+    "ssd": "ssd",
     "t5": "t5",
     "vgg": "vgg",
     "vit": "vit",

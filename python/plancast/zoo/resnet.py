@@ -35,15 +35,11 @@ def resnet(
       classes: classes that are told apart.
     """
     builder = GraphBuilder(name, classes=classes)
-    stem = ImageModule(builder, "stem")
-    x = stem.conv_norm_relu("conv1", stem.image(image), 64, 7, stride=2)
-    x = stem.pool("pool", x, 3, stride=2, pad=1)
-    stem.output(x)
-    shape = stem.shape(x)
+    shape = write_stem(builder, image)
     for stage, count in enumerate(blocks):
         planes = 64 * 2**stage
         middle = planes * group_width // 64 * groups if bottleneck else planes
-        block = _Block(middle, planes * (4 if bottleneck else 1), bottleneck, groups, squeeze)
+        block = Block(middle, planes * (4 if bottleneck else 1), bottleneck, groups, squeeze)
         path = f"layer{stage + 1}"
         first = ImageModule(builder, f"{path}.first", in_list=True)
         shape = block.write(first, shape, stride=1 if stage == 0 else 2)
@@ -56,7 +52,16 @@ def resnet(
     return builder
 
 
-class _Block:
+def write_stem(builder: GraphBuilder, image: int) -> tuple[int, int, int]:
+    """What comes before the blocks; gives the shape of its result."""
+    stem = ImageModule(builder, "stem")
+    x = stem.conv_norm_relu("conv1", stem.image(image), 64, 7, stride=2)
+    x = stem.pool("pool", x, 3, stride=2, pad=1)
+    stem.output(x)
+    return stem.shape(x)
+
+
+class Block:
     """One residual block, whatever its stride."""
 
     def __init__(

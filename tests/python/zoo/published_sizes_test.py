@@ -34,6 +34,27 @@ SEPARABLE = {"efficientnet-b0": 5_288_548, "efficientnet-b4": 19_341_616}
 TIMM = {"resnext101-32x4d": 44_177_704, "se-resnext101-32x4d": 48_955_416}
 
 
+# NVIDIA's examples: ResNet-50 up to its third stage, five maps behind it, and six pairs of 3 x 3
+# convolutions with biases that read 4 or 6 boxes of 81 classes and four corners at each position.
+SSD_CHANNELS = (1024, 512, 512, 256, 256, 256)
+SSD_BETWEEN = (256, 256, 128, 128, 128)
+
+
+def test_ssd_is_a_residual_net_with_maps_behind_it():
+    resnet = TORCHVISION["resnet50"][0]
+    last_stage = 14_964_736  # torchvision's layer4
+    trunk = resnet - last_stage - (2048 * 1000 + 1000)
+    maps = sum(
+        before * between + 9 * between * after + 2 * (between + after)
+        for before, after, between in zip(SSD_CHANNELS, SSD_CHANNELS[1:], SSD_BETWEEN, strict=False)
+    )
+    heads = sum(
+        (9 * channels + 1) * boxes * (4 + 81)
+        for channels, boxes in zip(SSD_CHANNELS, (4, 6, 6, 6, 4, 4), strict=True)
+    )
+    assert pc.Model.preset("ssd300").parameters == trunk + maps + heads
+
+
 def multiply_adds(model: pc.Model) -> float:
     """Of one sample forward, from what a forecast counts (forward and backward are three)."""
     forecast = pc.predict(model, MACHINE, pc.Strategy.parse("dp=1,mb=1"), batch=1)

@@ -26,6 +26,7 @@ SMALL = {
     },
     "ncf": {"users": 64, "items": 32, "factors": 8, "layers": [32, 16, 8]},
     "resnet": {"blocks": [2, 1, 2, 1], "image": 64, "groups": 4, "group_width": 16, "squeeze": 16},
+    "ssd": {"image": 300, "blocks": [2, 1, 2], "classes": 5},
     "t5": {
         "layers": 2, "hidden": 64, "heads": 4, "head_dim": 16, "ffn": 128, "vocab": 512,
         "seq": 32, "target_seq": 16,

@@ -87,9 +87,9 @@ def unknown_software(names: Iterable[str]) -> list[str]:
     unknown = Counter(name for name in names if _entry(name) is None)
     return [
         f"software {f'`{name}`' if name else 'not stated'} ({count} row{'s' * (count > 1)}): no "
-        f"rule knows it, so `{DEFAULT}` stands for it (`{DEFAULT_OF_NETWORKS}` where the model is no "
-        "transformer). Name the framework that ran in column "
-        "`software`, or add a rule to accuracy/validation/software.yaml."
+        f"rule knows it, so `{DEFAULT}` stands for it (`{DEFAULT_OF_NETWORKS}` where the model is "
+        "no transformer). Name the framework that ran in column `software`, or add a rule to "
+        "accuracy/validation/software.yaml."
         for name, count in unknown.items()
     ]
 
