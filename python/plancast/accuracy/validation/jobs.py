@@ -16,6 +16,7 @@ from plancast.accuracy.validation.row_recipe import RowRecipe, recipe_of
 from plancast.accuracy.validation.rows import Row
 from plancast.accuracy.validation.scaling import dtype_of, types_of
 from plancast.accuracy.validation.software import (
+    attention_in,
     layout_of,
     one_micro_batch_a_stage,
     overlaps_tp,
@@ -217,6 +218,10 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
         if exchange not in _CP_TYPES:
             raise UnsupportedError(f"`cp_comm={exchange}` is no exchange of cp ranks that is known")
         keys["cp_type"] = _CP_TYPES[exchange]
+    attention = attention_in(row.software, row.model, row.dtype)
+    if attention is not None and "attn" not in keys:
+        keys["attn"] = attention
+        chosen["attn"] = f"{attention} (unknown: as in the software's scripts)"
     _rounds(row, keys, chosen)
     _overlap(row, shipped, keys, chosen)
     sizes: list[int | None] = [None]

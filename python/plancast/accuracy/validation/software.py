@@ -160,13 +160,24 @@ def predictions_of(software: str, seq: int) -> int | None:
     return masked.get(seq)
 
 
+def attention_in(software: str, model: str, dtype: str) -> str | None:
+    """The attention of a model in this type where a row does not say; None: the profile's.
+
+    >>> attention_in("NVIDIA DeepLearningExamples PaddlePaddle", "bert-large", "fp16")
+    'flash'
+    """
+    said: dict[str, dict[str, str]] = (_entry(software) or {}).get("attention", {})
+    by_type = next((types for models, types in said.items() if re.match(models, model)), {})
+    return by_type.get(dtype)
+
+
 def length_of(software: str, seq: int, model: str) -> int:
     """Tokens that a sequence of at most `seq` is computed with on average in this software.
 
-    >>> length_of("NVIDIA DeepLearningExamples PyTorch 21.11", 512, "bert-large")
+    >>> length_of("NVIDIA DeepLearningExamples PyTorch", 512, "bert-large")
     280
-    >>> length_of("NVIDIA DeepLearningExamples PyTorch 21.11", 128, "bert-large")
-    128
+    >>> length_of("NVIDIA DeepLearningExamples PyTorch 20.06", 512, "bert-large")
+    512
     """
     said: dict[str, dict[int, int]] = (_entry(software) or {}).get("lengths", {})
     by_length = next((lengths for models, lengths in said.items() if re.match(models, model)), {})
