@@ -51,6 +51,9 @@ constexpr char kScaledRanks[] = "lora_scale";
 constexpr char kAdapterSum[] = "lora_add";
 // Its gradients are the ones that the product beside it reads, together or each for itself.
 constexpr char kAdapterProduct[] = "lora_b";
+// A thread block of a fused kernel keeps the operands and the result of a small product: 48 kB of
+// shared memory, what every CUDA device gives without being asked.
+constexpr double kSharedBytes = 48 * 1024;
 // Images lie in memory as tensor cores read them (NHWC).
 constexpr char kChannelsLast[] = "nhwc";
 
@@ -90,7 +93,8 @@ class KernelWork {
       return;
     }
     const OpWork work = WorkOf(part, extents, part.begin, part.end);
-    const bool product = !work.contractions.empty() && rule.fused().empty();
+    const bool product =
+        !work.contractions.empty() && rule.fused().empty() && !(fused && StaysOnChip(work));
     if (product && !Has(kBiasEpilogue)) {
       AddSeparately(part, rule, extents);
       return;
@@ -103,7 +107,7 @@ class KernelWork {
     base_.window_points += work.window_points;
     if (product) {
       AddProducts(rule, work, extents);
-    } else if (!work.contractions.empty()) {
+    } else if (!work.contractions.empty() && !rule.fused().empty()) {
       const bool diagonal =
           part.loop == nullptr ? !CutsConditionsOf(part) : part.loop->turns && part.piece == 0;
       base_.dtype = context_.profile->types.attention_dtype.value_or(StorageType(context_.dtype));
@@ -162,6 +166,17 @@ class KernelWork {
 
   bool Has(const std::string& fusion) const {
     return context_.profile->kernels.fusions.count(fusion) > 0;
+  }
+
+  // Whether the products of a batch are so small that a fused kernel makes them between its reads
+  // and its writes, which then bound it: tensor cores are idle most of the time.
+  bool StaysOnChip(const OpWork& work) const {
+    return std::all_of(
+        work.contractions.begin(), work.contractions.end(), [&](const Contraction& c) {
+          const auto m = static_cast<double>(c.m), n = static_cast<double>(c.n);
+          const auto k = static_cast<double>(c.k);
+          return (m * k + n * k + m * n) * context_.Bytes(DType::kCompute) <= kSharedBytes;
+        });
   }
 
   // The forward rule that a derived one belongs to.

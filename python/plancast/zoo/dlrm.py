@@ -11,6 +11,9 @@ from collections.abc import Sequence
 
 from plancast.builder import GraphBuilder, ModuleBuilder, Tensor
 
+# One kernel in NVIDIA's examples (Recommendation/DLRM, dlrm/cuda_src/dot_based_interact).
+_FUSION = "dot_interaction"
+
 # The products of all pairs, in a list without doubles.
 _PAIRS = """
 pairs(x, id:i64) -> (y) {
@@ -99,14 +102,16 @@ def _layer(
 
 def _interact(module: ModuleBuilder, x: Tensor, looked_up: Sequence[Tensor]) -> Tensor:
     dims = {"f": "features", "u": "one"}
-    rows = module.op("stack", _stack(len(looked_up) + 1), x, *looked_up, dims=dims)
+    rows = module.op("stack", _stack(len(looked_up) + 1), x, *looked_up, dims=dims, fusion=_FUSION)
     other = {"j": "features_other"}
-    products = module.op("products", "pairwise_products", rows, rows, dims=other)
-    products = module.op("merge", "merge_last_dims", products, dims={"f": "products"})
+    products = module.op("products", "pairwise_products", rows, rows, dims=other, fusion=_FUSION)
+    flat = {"f": "products"}
+    products = module.op("merge", "merge_last_dims", products, dims=flat, fusion=_FUSION)
     chosen = module.data("pair", "pairs", dtype="int64")
-    pairs = module.op("pairs", _PAIRS, products, chosen)
-    joined: Tensor = module.op("concat", "concat2", x, pairs, dims={"h": "interaction"})
-    return joined
+    pairs = module.op("pairs", _PAIRS, products, chosen, fusion=_FUSION)
+    joined = {"h": "interaction"}
+    y: Tensor = module.op("concat", "concat2", x, pairs, dims=joined, fusion=_FUSION)
+    return y
 
 
 def _stack(parts: int) -> str:

@@ -133,6 +133,9 @@ def test_the_recommender_has_the_tables_and_layers_of_mlperf():
     model = pc.Model.preset("dlrm")
     assert model.parameters == 187_767_399 * 128 + weights
     assert multiply_adds(model) == sum(a * b for a, b in layers) + 27 * 27 * 128
+    # NVIDIA's small one, of which the example's README says "~15 GB".
+    small = pc.Model.preset("dlrm-small").parameters - weights
+    assert small * 4 / 2**30 == pytest.approx(15.6, abs=0.01)
 
 
 def test_parameters_of_collaborative_filtering():

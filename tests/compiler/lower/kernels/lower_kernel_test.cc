@@ -251,6 +251,45 @@ TEST(FusedKernelTest, WhatIsPassedOnInsideIsNotMoved) {
   EXPECT_THAT(Kernels(apart, "layer.F", "mlp.act"), testing::SizeIs(1));
 }
 
+// The kernels of products of all pairs of so many rows, then an activation, under one label.
+std::vector<KernelSpec> PairsOfRows(int64_t rows, bool fused, const std::string& block,
+                                    const std::string& label) {
+  PlanUnderTest plan({{"rows", rows}, {"rows_other", rows}, {"width", 64}});
+  plan.MicroBatches(kB, 1).ByHand();
+  if (fused) plan.profile().kernels.fusions = {"dot_interaction"};
+  BodyWriter& body = plan.Segment("m");
+  const int ports[] = {body.InPort("x", {"batch", "rows", "width"}),
+                       body.InPort("z", {"batch", "rows_other", "width"})};
+  const int x = body.Op1("x_act", "relu_nd(rank=3)", {ports[0]});
+  const int z = body.Op1("z_act", "relu_nd(rank=3)", {ports[1]});
+  body.Fusion("dot_interaction");
+  const FactorDims dims = {{"i", "rows"}, {"j", "rows_other"}, {"k", "width"}};
+  const int y = body.Op1("pairs", "pairwise_products", {x, z}, dims);
+  body.OutPort(body.Op1("act", "relu_nd(rank=3)", {y}));
+  body.Fusion("");
+  absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  EXPECT_OK(graph.status());
+  return KernelsLabelled(*graph, block, label);
+}
+
+TEST(FusedKernelTest, SmallProductsStayOnTheChip) {
+  constexpr int64_t kRows = 32;
+  EXPECT_EQ(PairsOfRows(kRows, false, "m.F", "pairs").at(0).family, KernelFamily::kGemm);
+  const std::vector<KernelSpec> forward = PairsOfRows(kRows, true, "m.F", "pairs");
+  ASSERT_THAT(forward, testing::SizeIs(1));
+  EXPECT_EQ(forward[0].family, KernelFamily::kMemory);
+  EXPECT_DOUBLE_EQ(forward[0].read_bytes, 2.0 * kB * 2 * kRows * 64);
+  EXPECT_THAT(PairsOfRows(kRows, true, "m.F", "act"), IsEmpty());
+  const std::vector<KernelSpec> backward = PairsOfRows(kRows, true, "m.B", "act.bwd");
+  ASSERT_THAT(backward, testing::SizeIs(1));
+  EXPECT_EQ(backward[0].family, KernelFamily::kMemory);
+  EXPECT_DOUBLE_EQ(backward[0].write_bytes, 2.0 * kB * 2 * kRows * 64);
+}
+
+TEST(FusedKernelTest, LargeProductsAreProducts) {
+  EXPECT_EQ(PairsOfRows(512, true, "m.F", "pairs").at(0).family, KernelFamily::kGemm);
+}
+
 TEST(ProductBiasTest, AProductAddsItsBiasAndTheGradientIsASumOfItsOwn) {
   PlanUnderTest apart = PlanUnderTest::Of(Gpt()), added = PlanUnderTest::Of(Gpt());
   added.profile().kernels.fusions = {"product_bias"};
