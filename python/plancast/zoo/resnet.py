@@ -40,12 +40,8 @@ def resnet(
         planes = 64 * 2**stage
         middle = planes * group_width // 64 * groups if bottleneck else planes
         block = Block(middle, planes * (4 if bottleneck else 1), bottleneck, groups, squeeze)
-        path = f"layer{stage + 1}"
-        first = ImageModule(builder, f"{path}.first", in_list=True)
-        shape = block.write(first, shape, stride=1 if stage == 0 else 2)
-        if count > 1:
-            rest = ImageModule(builder, f"{path}.rest", repeat=count - 1, in_list=True)
-            shape = block.write(rest, shape, stride=1)
+        stride = 1 if stage == 0 else 2
+        shape = block.write_stage(builder, f"layer{stage + 1}", shape, count, stride=stride)
     head = ImageModule(builder, "head")
     x = head.op("pool", "global_avg_pool", head.input(*shape))
     head.classes(x)
@@ -94,3 +90,20 @@ class Block:
         y = layers.relu("relu", y, fusion="bn_add_relu")
         layers.output(y)
         return layers.shape(y)
+
+    def write_stage(
+        self,
+        builder: GraphBuilder,
+        path: str,
+        shape: tuple[int, int, int],
+        count: int,
+        *,
+        stride: int,
+    ) -> tuple[int, int, int]:
+        """Writes so many blocks, of which the first has the stride; gives the last one's shape."""
+        first = ImageModule(builder, f"{path}.first", in_list=True)
+        shape = self.write(first, shape, stride=stride)
+        if count > 1:
+            rest = ImageModule(builder, f"{path}.rest", repeat=count - 1, in_list=True)
+            shape = self.write(rest, shape, stride=1)
+        return shape

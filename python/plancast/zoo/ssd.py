@@ -38,13 +38,9 @@ def ssd(
     for stage, count in enumerate(blocks):
         planes = 64 * 2**stage
         block = Block(planes, planes * 4, True, 1, 0)
-        first = ImageModule(builder, f"layer{stage + 1}.first", in_list=True)
         # The last stage keeps the size of its images.
         stride = 2 if 0 < stage < len(blocks) - 1 else 1
-        shape = block.write(first, shape, stride=stride)
-        if count > 1:
-            rest = ImageModule(builder, f"layer{stage + 1}.rest", repeat=count - 1, in_list=True)
-            shape = block.write(rest, shape, stride=1)
+        shape = block.write_stage(builder, f"layer{stage + 1}", shape, count, stride=stride)
     detector = ImageModule(builder, "detector")
     x = detector.input(*shape)
     for number, boxes in enumerate(_BOXES):
