@@ -119,7 +119,8 @@ def recompute_of(software: str, model: str) -> str | None:
     >>> recompute_of("NeMo 24.07", "gpt3-20b")
     'selective'
     """
-    return _by_model(software, "recomputes", model)
+    word: str | None = _by_model(software, "recomputes", model)
+    return word
 
 
 def kept_in(software: str, dtype: str) -> str | None:
@@ -166,8 +167,7 @@ def attention_in(software: str, model: str, dtype: str) -> str | None:
     >>> attention_in("NVIDIA DeepLearningExamples PaddlePaddle", "bert-large", "fp16")
     'flash'
     """
-    said: dict[str, dict[str, str]] = (_entry(software) or {}).get("attention", {})
-    by_type = next((types for models, types in said.items() if re.match(models, model)), {})
+    by_type: dict[str, str] = _by_model(software, "attention", model) or {}
     return by_type.get(dtype)
 
 
@@ -179,8 +179,7 @@ def length_of(software: str, seq: int, model: str) -> int:
     >>> length_of("NVIDIA DeepLearningExamples PyTorch 20.06", 512, "bert-large")
     512
     """
-    said: dict[str, dict[int, int]] = (_entry(software) or {}).get("lengths", {})
-    by_length = next((lengths for models, lengths in said.items() if re.match(models, model)), {})
+    by_length: dict[int, int] = _by_model(software, "lengths", model) or {}
     return by_length.get(seq, seq)
 
 
@@ -190,7 +189,8 @@ def moments_in(software: str, model: str) -> str | None:
     >>> moments_in("Megatron-Bridge 26.02", "deepseek-v3")
     'bf16'
     """
-    return _by_model(software, "moments", model)
+    word: str | None = _by_model(software, "moments", model)
+    return word
 
 
 def optimizer_in(software: str, model: str) -> str | None:
@@ -199,7 +199,8 @@ def optimizer_in(software: str, model: str) -> str | None:
     >>> optimizer_in("DeepLearningExamples PyTorch", "resnet50")
     'sgd-momentum'
     """
-    return _by_model(software, "optimizers", model)
+    word: str | None = _by_model(software, "optimizers", model)
+    return word
 
 
 def timed_in(software: str) -> str | None:
@@ -211,9 +212,9 @@ def timed_in(software: str) -> str | None:
     return _of(software, "timed")
 
 
-def _by_model(software: str, key: str, model: str) -> str | None:
-    said: dict[str, str] = (_entry(software) or {}).get(key, {})
-    return next((word for models, word in said.items() if re.match(models, model)), None)
+def _by_model(software: str, key: str, model: str) -> Any:
+    said: dict[str, Any] = (_entry(software) or {}).get(key, {})
+    return next((value for models, value in said.items() if re.match(models, model)), None)
 
 
 def prefetch_of(software: str) -> int | None:
