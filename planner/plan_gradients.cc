@@ -138,13 +138,9 @@ class Reader {
   int32_t LastOf(int32_t block, const std::string& body, const std::string& op) {
     const auto [known, added] = last_task_.try_emplace({block, op}, -1);
     if (!added) return known->second;
-    int32_t last = TaskOf(block, op);
+    const int32_t last = TaskOf(block, op);
     // A bias that the product before it adds has no task of its own forward.
-    for (std::string before = op; forward_ && last < 0 && !before.empty();) {
-      before = OpBefore(body, before);
-      if (!before.empty()) last = TaskOf(block, before);
-    }
-    return known->second = last;
+    return known->second = forward_ && last < 0 ? TaskBefore(block, body, op) : last;
   }
 
   int32_t TaskOf(int32_t block, const std::string& op) const {
@@ -157,14 +153,18 @@ class Reader {
     return last;
   }
 
-  std::string OpBefore(const std::string& body, const std::string& op) const {
+  // That of the nearest op before it which has one.
+  int32_t TaskBefore(int32_t block, const std::string& body, const std::string& op) const {
+    int32_t last = -1;
     for (const Body& known : model_.bodies) {
       if (known.name != body) continue;
-      for (size_t i = 1; i < known.ops.size(); ++i) {
-        if (known.ops[i].name == op) return known.ops[i - 1].name;
+      for (const OpNode& node : known.ops) {
+        if (node.name == op) return last;
+        const int32_t task = TaskOf(block, node.name);
+        if (task >= 0) last = task;
       }
     }
-    return "";
+    return -1;
   }
 
   // Segments with one body come the other way round in backward passes.

@@ -48,7 +48,6 @@ constexpr int64_t kMostLaunches = 1 << 20;
 // Adapters are scaled between their two products, so that the gradient of their sum goes on as
 // it is.
 constexpr char kScaledRanks[] = "lora_scale";
-constexpr char kAdapterSum[] = "lora_add";
 // Its gradients are the ones that the product beside it reads, together or each for itself.
 constexpr char kAdapterProduct[] = "lora_b";
 // A thread block of a fused kernel keeps the operands and the result of a small product: 48 kB of
@@ -93,8 +92,9 @@ class KernelWork {
       return;
     }
     const OpWork work = WorkOf(part, extents, part.begin, part.end);
-    const bool product =
-        !work.contractions.empty() && rule.fused().empty() && !(fused && StaysOnChip(work));
+    const bool multiplies = !work.contractions.empty();
+    const bool attention = multiplies && !rule.fused().empty();
+    const bool product = multiplies && !attention && !(fused && StaysOnChip(work));
     if (product && !Has(kBiasEpilogue)) {
       AddSeparately(part, rule, extents);
       return;
@@ -107,7 +107,7 @@ class KernelWork {
     base_.window_points += work.window_points;
     if (product) {
       AddProducts(rule, work, extents);
-    } else if (!work.contractions.empty() && !rule.fused().empty()) {
+    } else if (attention) {
       const bool diagonal =
           part.loop == nullptr ? !CutsConditionsOf(part) : part.loop->turns && part.piece == 0;
       base_.dtype = context_.profile->types.attention_dtype.value_or(StorageType(context_.dtype));

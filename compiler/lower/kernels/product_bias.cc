@@ -13,7 +13,6 @@
 namespace plancast {
 namespace {
 
-constexpr char kAdapterSum[] = "lora_add";
 constexpr char kFusion[] = "product_bias";
 
 bool Has(const std::vector<int>& tensors, int tensor) {

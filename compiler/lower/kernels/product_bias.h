@@ -6,6 +6,9 @@
 
 namespace plancast {
 
+// Adds what adapters give to the results of the product beside them.
+inline constexpr char kAdapterSum[] = "lora_add";
+
 // Whether a step adds a bias that the product before it adds in its epilogue (`product_bias` of a
 // profile's fusions), so that no kernel runs and nothing new is written. Not where the product's
 // results are still to be summed over a mesh axis, nor where another op reads them without the

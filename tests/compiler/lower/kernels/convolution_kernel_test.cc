@@ -28,27 +28,17 @@ std::vector<KernelSpec> Kernels(const std::string& block, const std::string& lab
   BodyWriter& body = plan.Segment("m");
   const int x = body.InPort("x", {"batch", "inputs", "height", "width"});
   const int y = body.Op1("act", "relu_nd(rank=4)", {x});
-  const auto convolved = [&](const std::string& rule, FactorDims said) {
-    body.OutPort(body.Op1("conv", rule + "(stride=2, pad=1)", {y}, said));
-  };
-  if (depthwise) {
-    convolved("conv2d_depthwise", {{"c", "inputs"},
-                                   {"i", "half_height"},
-                                   {"j", "half_width"},
-                                   {"p", "height"},
-                                   {"q", "width"},
-                                   {"k", "window"},
-                                   {"u", "window"}});
-  } else {
-    convolved("conv2d", {{"n", "outputs"},
-                         {"c", "inputs"},
+  const std::string rule = depthwise ? "conv2d_depthwise" : "conv2d";
+  // Single channels have no dim of their own for results.
+  body.OutPort(body.Op1("conv", rule + "(stride=2, pad=1)", {y},
+                        {{"c", "inputs"},
                          {"i", "half_height"},
                          {"j", "half_width"},
                          {"p", "height"},
                          {"q", "width"},
                          {"k", "window"},
-                         {"u", "window"}});
-  }
+                         {"u", "window"},
+                         {depthwise ? "c" : "n", depthwise ? "inputs" : "outputs"}}));
   absl::StatusOr<ExecutionGraph> graph = plan.Compile();
   EXPECT_OK(graph.status());
   return KernelsLabelled(*graph, block, label);
