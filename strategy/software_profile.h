@@ -98,6 +98,7 @@ struct SoftwareProfile {
   // Gradients from the first micro-batch to the optimizer, and its step.
   struct Update {
     bool fresh_gradients = false;      // made by backward passes, given up by the optimizer
+    bool casts_gradients = false;      // cast to grad_dtype behind the pass that made them
     bool zero_grad = true;             // gradient buffer cleared each iteration
     bool grad_clip = true;             // gradient norm, its all-reduce, scaling
     bool fp16_overflow_check = false;  // one more pass over gradients, for fp16 only
@@ -106,7 +107,7 @@ struct SoftwareProfile {
     SharedUpdate shared;             // of ranks that share the state
     // The norm of all gradients; LAMB asks for it, too.
     bool finds_norm() const { return grad_clip || type == OptimizerType::kLamb; }
-    PLANCAST_KEY_FIELDS(Update, fresh_gradients, zero_grad, grad_clip, fp16_overflow_check, type,
+    PLANCAST_KEY_FIELDS(Update, fresh_gradients, casts_gradients, zero_grad, grad_clip, fp16_overflow_check, type,
                         foreach_optimizer, shared)
   };
 

@@ -298,6 +298,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.update.fp16_overflow_check = p.fp16_overflow_check();
   profile.update.zero_grad = p.zero_grad();
   profile.update.fresh_gradients = p.fresh_gradients();
+  profile.update.casts_gradients = p.casts_gradients();
   if (p.has_offload_least_bytes()) profile.tensors.offload_least_bytes = p.offload_least_bytes();
   profile.kernels.wgrad_overlaps_tp = p.wgrad_overlaps_tp();
   profile.tensors.sp_saves_sharded = p.sp_saves_sharded();

@@ -98,6 +98,25 @@ void AddMatrices(const ProgramInputs& in, const StageContents& contents,
   }
 }
 
+// Of a profile that casts gradients behind the pass that makes them: those of the pass, and the
+// largest as it is cast.
+double PassGradientBytes(const ProgramInputs& in, const StageContents& contents,
+                         const StateGroup& group) {
+  const double own = ElementBytes(StorageType(in.dtype));
+  const double sum = ElementBytes(in.profile->types.grad_dtype);
+  if (!in.profile->update.casts_gradients || own == sum) return 0;
+  int64_t largest = 0;
+  contents.ForEachRun([&](const StageRun& run) {
+    contents.ForEachPart(run, [&](const HomePart& part) {
+      if (!group.Takes(part.homes)) return;
+      for (const BodyState::Parameter& each : part.state->each) {
+        if (!each.frozen) largest = std::max(largest, each.elements);
+      }
+    });
+  });
+  return own * static_cast<double>(group.parameters) + sum * static_cast<double>(largest);
+}
+
 }  // namespace
 
 bool InBodies(const ParameterHomes& homes, const ShardedStage* sharded) {
@@ -180,6 +199,7 @@ void FillStaticBytes(const ProgramInputs& inputs, const StageContents& contents,
       bytes = StateOf(profile, inputs.dtype, group.parameters, group.kept, group.products,
                       group.matrices.elements);
       if (profile.update.fresh_gradients) bytes.gradients = 0;
+      bytes.gradients += PassGradientBytes(inputs, contents, group);
     }
     // What lives on the host: state and the gradients that it is updated with, in fp32, and
     // parameters.

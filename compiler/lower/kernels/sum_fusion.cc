@@ -29,8 +29,14 @@ void ReadSum(double element_bytes, KernelSpec* kernel) {
 
 KernelSpec GradientAccumulation(const LowerContext& context, double elements) {
   const double sum = elements * ElementBytes(context.profile->types.grad_dtype);
-  return MemoryKernel(context, "grad_accumulate", elements * context.Bytes(DType::kCompute) + sum,
-                      sum);
+  const double own = elements * context.Bytes(DType::kCompute);
+  if (!context.profile->update.casts_gradients || own == sum) {
+    return MemoryKernel(context, "grad_accumulate", own + sum, sum);
+  }
+  // The cast one is written and read again.
+  KernelSpec kernel = MemoryKernel(context, "grad_accumulate", own + 2 * sum, 2 * sum);
+  kernel.launches = 2;
+  return kernel;
 }
 
 void MakeAnew(double element_bytes, KernelSpec* kernel) {

@@ -18,7 +18,7 @@ SumFusion SumFusionOf(const LowerContext& context);
 // A product of a weight gradient also reads the sum that it writes, of so many bytes an
 // element; other kernels stay as they are.
 void ReadSum(double element_bytes, KernelSpec* kernel);
-// main_grad += grad, as a kernel of its own.
+// main_grad += grad, as a kernel of its own, or as two where it is cast first.
 KernelSpec GradientAccumulation(const LowerContext& context, double elements);
 // It writes its result alone: what ReadSum and accumulate_fp32 say is taken back.
 void MakeAnew(double element_bytes, KernelSpec* kernel);
