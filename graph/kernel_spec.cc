@@ -10,12 +10,12 @@ namespace plancast {
 
 bool operator==(const KernelSpec& a, const KernelSpec& b) {
   auto key = [](const KernelSpec& s) {
-    return std::tie(s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass, s.accumulate_fp32,
-                    s.quantized_operand, s.alike, s.window, s.stride, s.width, s.channels_last,
-                    s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal,
-                    s.backward, s.flops, s.read_bytes, s.write_bytes, s.random_numbers,
-                    s.window_points, s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed,
-                    s.gathered_over, s.library);
+    return std::tie(s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.row_multiple, s.pass,
+                    s.accumulate_fp32, s.quantized_operand, s.alike, s.window, s.stride, s.width,
+                    s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim,
+                    s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes, s.write_bytes,
+                    s.random_numbers, s.window_points, s.reread_bytes, s.row_bytes, s.launches,
+                    s.calls, s.routed, s.gathered_over, s.library);
   };
   return key(a) == key(b);
 }

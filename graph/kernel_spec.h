@@ -31,6 +31,9 @@ struct KernelSpec {
   DType dtype = DType::kBf16;  // matmul precision
   // kGemm
   int64_t batch = 1, m = 1, n = 1, k = 1;
+  // Of a batch: the largest power of two, up to 8, that rows of both operands are multiples of, in
+  // elements.
+  int64_t row_multiple = 8;
   GemmPass pass = GemmPass::kForward;
   bool accumulate_fp32 = false;  // wgrad added into an fp32 gradient buffer
   // In 8 or 4 bits: the activation (forward) or gradient (backward) comes quantised.
@@ -69,12 +72,12 @@ struct KernelSpec {
   friend bool operator==(const KernelSpec& a, const KernelSpec& b);
   template <typename H>
   friend H AbslHashValue(H h, const KernelSpec& s) {
-    return H::combine(std::move(h), s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.pass,
-                      s.accumulate_fp32, s.quantized_operand, s.alike, s.window, s.stride, s.width,
-                      s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim,
-                      s.head_dim_v, s.causal, s.backward, s.flops, s.read_bytes, s.write_bytes,
-                      s.random_numbers, s.window_points, s.reread_bytes, s.row_bytes, s.launches,
-                      s.calls, s.routed, s.gathered_over, s.library);
+    return H::combine(
+        std::move(h), s.family, s.label, s.dtype, s.batch, s.m, s.n, s.k, s.row_multiple, s.pass,
+        s.accumulate_fp32, s.quantized_operand, s.alike, s.window, s.stride, s.width,
+        s.channels_last, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v, s.causal,
+        s.backward, s.flops, s.read_bytes, s.write_bytes, s.random_numbers, s.window_points,
+        s.reread_bytes, s.row_bytes, s.launches, s.calls, s.routed, s.gathered_over, s.library);
   }
   std::string DebugString() const;  // `gemm bf16 2048x12288x6144 wgrad`
 };

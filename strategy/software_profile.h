@@ -107,8 +107,8 @@ struct SoftwareProfile {
     SharedUpdate shared;             // of ranks that share the state
     // The norm of all gradients; LAMB asks for it, too.
     bool finds_norm() const { return grad_clip || type == OptimizerType::kLamb; }
-    PLANCAST_KEY_FIELDS(Update, fresh_gradients, casts_gradients, zero_grad, grad_clip, fp16_overflow_check, type,
-                        foreach_optimizer, shared)
+    PLANCAST_KEY_FIELDS(Update, fresh_gradients, casts_gradients, zero_grad, grad_clip,
+                        fp16_overflow_check, type, foreach_optimizer, shared)
   };
 
   // Messages of data parallelism, and shards.

@@ -377,6 +377,7 @@ class KernelWork {
                               std::any_of(product.operands.begin(), product.operands.end(),
                                           [&](int t) { return rule.tensors()[t].parameter; });
       product.grouped = of_weights && c.batch > 1 && product.window == 0;
+      NoteRows(rule, extents, &product);
       if (separate) {
         AddSeparateProduct(rule, statement, extents, product);
         continue;
@@ -431,6 +432,7 @@ class KernelWork {
       kernel.m = c.m;
       kernel.n = c.n;
       kernel.k = c.k;
+      kernel.row_multiple = product.row_multiple;
       kernel.flops = c.flops;
       if (product.grouped && !Has(kGroupedProducts)) {
         kernel.launches = static_cast<int>(std::min<int64_t>(c.batch, kMostLaunches));

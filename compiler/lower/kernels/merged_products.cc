@@ -44,6 +44,16 @@ void NoteWindow(const Statement& statement, const std::vector<int64_t>& extents,
   }
 }
 
+void NoteRows(const OpRule& rule, const std::vector<int64_t>& extents, Product* product) {
+  if (product->size.batch <= 1 || product->grouped || product->window > 0) return;
+  for (const int t : product->operands) {
+    const std::vector<int>& factors = rule.tensors()[t].factors;
+    if (factors.empty()) continue;
+    const int64_t row = extents[factors.back()];
+    product->row_multiple = std::min(product->row_multiple, row & -row);
+  }
+}
+
 void MergeProduct(const Product& p, GemmPass pass, std::vector<Product>* merged) {
   for (Product& m : *merged) {
     if (m.size.batch != p.size.batch) continue;

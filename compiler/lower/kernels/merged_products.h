@@ -18,7 +18,8 @@ struct Product {
   std::vector<int> reduced;   // factors
   // Of a convolution (window 0: none); `width` is that of the images that result.
   int64_t window = 0, stride = 1, width = 0;
-  bool grouped = false;  // one product for each of several weights
+  bool grouped = false;      // one product for each of several weights
+  int64_t row_multiple = 8;  // KernelSpec's
 };
 
 // The tensor that only adds `target` to others (the parts of an input gradient
@@ -28,6 +29,9 @@ int SummedInto(const OpRule& rule, int target);
 // A product that reads windows is a convolution: a map that takes no merged dim
 // apart moves the window's factors along the one it is tied to.
 void NoteWindow(const Statement& statement, const std::vector<int64_t>& extents, Product* product);
+
+// What rows of both operands of a batched product are multiples of; not of a convolution.
+void NoteRows(const OpRule& rule, const std::vector<int64_t>& extents, Product* product);
 
 // Products of one op run as one wider product where fused weights make them
 // so: those summed into one target follow each other along k (dgrad of q, k and
