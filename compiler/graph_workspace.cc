@@ -60,6 +60,7 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
                     options.makes_pairs()};
   catalogue_.Clear();
   assembly_.OverlapIterations(options.optimizer == StepTime::kPostValidated);
+  assembly_.BlockLaunches(request.profile->calls.blocking);
   if (plan.parking != nullptr) {
     drafts_.clear();
     like_before_.clear();

@@ -115,6 +115,11 @@ void GraphAssembly::Add(const BlockTemplate& block) {
   added = block.block;
   for (int32_t t = 0; t < added.size(); ++t) {
     added.spec[t] = (added.kind[t] == TaskKind::kKernel ? kernels_ : comms_)[added.spec[t]];
+    // Messages between stages wait as the schedule lets them (CanBlock): two neighbours that both
+    // waited for what they send would wait for ever.
+    if (blocks_launches_ && t != added.rendezvous_task) {
+      added.flags[t] |= plancast::Block::kHostSync;
+    }
   }
 }
 

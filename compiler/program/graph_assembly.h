@@ -32,6 +32,8 @@ class GraphAssembly {
     return static_cast<int>(graph_.reshards.size()) - 1;
   }
   void OverlapIterations(bool overlap) { graph_.overlaps_iterations = overlap; }
+  // Whether the host waits for every task but messages between stages (HostCallsOfOps::blocking).
+  void BlockLaunches(bool block) { blocks_launches_ = block; }
   // How many programs the graph has, those to be kept included.
   int32_t programs() const { return static_cast<int32_t>(graph_.programs.size()); }
 
@@ -62,6 +64,7 @@ class GraphAssembly {
   void Add(const BlockTemplate& block);
 
   ExecutionGraph graph_;
+  bool blocks_launches_ = false;
   int stage_mesh_ = -1;  // of what is added
   int64_t place_ = 0, places_ = 1;
   std::vector<Program> spare_programs_;

@@ -12,7 +12,7 @@ RuntimeParams RuntimeOf(const SoftwareProfile& profile, const Machine& machine) 
   }
   RuntimeParams runtime;
   runtime.launch_s = profile.host.launch_s * factor;
-  runtime.host_sync_s = profile.host.host_sync_s * factor;
+  runtime.host_sync_s = profile.calls.blocking ? 0 : profile.host.host_sync_s * factor;
   runtime.cuda_graphs = profile.host.cuda_graphs;
   runtime.graph_launch_s = profile.host.graph_launch_s * factor;
   runtime.iteration_s = profile.host.iteration_s;

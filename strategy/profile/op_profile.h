@@ -64,9 +64,11 @@ struct HostCallsOfOps {
   int forward = 0, backward = 0;           // of an op that `extra` says nothing of
   std::map<DType, Quantization> quantize;  // by type of product
   std::set<std::string> waits;             // rules behind whose forward kernels it waits
+  bool blocking = false;                   // it waits for everything that it launches
   std::map<std::string, std::vector<std::string>> scopes;  // ops of CUDA graphs of layers
   std::set<std::string> captured;                          // scopes that are
-  PLANCAST_KEY_FIELDS(HostCallsOfOps, forward, backward, quantize, waits, scopes, captured)
+  PLANCAST_KEY_FIELDS(HostCallsOfOps, forward, backward, quantize, waits, blocking, scopes,
+                      captured)
 
   // Whether a CUDA graph holds the op; `begins`: it is the first that is named there.
   bool Captures(absl::string_view op, bool* begins) const;

@@ -107,6 +107,7 @@ absl::StatusOr<HostCallsOfOps> HostCallsFromProto(const proto::SoftwareProfile& 
     ASSIGN_OR_RETURN(const OrderedScales ordered, OrderedScalesOf(type, entry));
     calls.quantize[type] = {entry.launches(), ordered};
   }
+  calls.blocking = p.launch_blocking();
   if (!p.fixed_capacity()) calls.waits.insert(p.host_waits().begin(), p.host_waits().end());
   for (const proto::GraphScope& scope : p.graph_scopes()) {
     calls.scopes[scope.name()].assign(scope.op().begin(), scope.op().end());
