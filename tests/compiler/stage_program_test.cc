@@ -102,6 +102,24 @@ TEST(StageProgramTest, StateIsThatOfTheStagesParameters) {
   EXPECT_EQ(middle[static_cast<int>(MemoryKind::kOptimizer)], 12 * 2 * layer);
 }
 
+// Those of a pass stay beside their sums, and the largest is cast whole.
+TEST(StageProgramTest, GradientsThatAreCastStayInBothTypes) {
+  const TransformerConfig c = Small();
+  const auto gradients = [&c](bool casts, DType sum) {
+    PlanUnderTest plan = PlanUnderTest::Of(c);
+    plan.profile().update.casts_gradients = casts;
+    plan.profile().types.grad_dtype = sum;
+    const ExecutionGraph graph = Compiled(plan.Pp(4).Tp(2));
+    return graph.programs[1].static_bytes[static_cast<int>(MemoryKind::kGradients)];
+  };
+  const int64_t norms = 2 * 2 * c.hidden;
+  const int64_t layer = (4 * c.hidden * c.hidden + 2 * c.hidden * c.ffn) / 2 + norms;
+  const int64_t largest = std::max(3 * c.hidden * c.hidden, c.hidden * c.ffn) / 2;
+  EXPECT_EQ(gradients(true, DType::kFp32), (4 + 2) * 2 * layer + 4 * largest);
+  EXPECT_EQ(gradients(false, DType::kFp32), 4 * 2 * layer);
+  EXPECT_EQ(gradients(true, DType::kBf16), 2 * 2 * layer);
+}
+
 TEST(StageProgramTest, GradientsAreReducedOnceAnIteration) {
   PlanUnderTest plan = PlanUnderTest::Of(Small());
   const ExecutionGraph graph = Compiled(plan.Dp(2).MicroBatches(1, 8));

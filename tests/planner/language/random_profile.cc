@@ -49,6 +49,8 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
   if (dice.Maybe(4)) p.update.shared.part_s = 10 * p.host.launch_s;
   p.update.shared.owners_broadcast = dice.Maybe(4);
   if (dice.Maybe(2)) p.kernels.fusions.insert("product_bias");
+  p.update.casts_gradients = dice.Maybe(3);
+  p.calls.blocking = dice.Maybe(8);
 }
 
 namespace {

@@ -196,6 +196,29 @@ TEST(ProductKernelTest, UnfusedAttentionIsAProductPerHead) {
   EXPECT_THAT(Kernels(plan, "layer.B", "attn.scores.bwd"), testing::SizeIs(2));
 }
 
+// Queries and keys lie head by head, scores key by key; so do their gradients.
+TEST(ProductKernelTest, BatchedProductsKnowWhatTheirRowsAreMultiplesOf) {
+  const auto rows = [](int64_t head_dim, int64_t seq, const char* block, const char* label) {
+    TransformerConfig config = Gpt();
+    config.head_dim = head_dim;
+    config.seq = seq;
+    PlanUnderTest plan = PlanUnderTest::Of(config, /*flash=*/false);
+    std::vector<int64_t> multiples;
+    for (const KernelSpec& kernel : Kernels(plan, block, label)) {
+      if (kernel.family == KernelFamily::kGemm) multiples.push_back(kernel.row_multiple);
+    }
+    return multiples;
+  };
+  EXPECT_THAT(rows(32, 128, "layer.F", "attn.scores"), ElementsAre(8));
+  EXPECT_THAT(rows(108, 128, "layer.F", "attn.scores"), ElementsAre(4));
+  EXPECT_THAT(rows(150, 128, "layer.F", "attn.context"), ElementsAre(2));
+  EXPECT_THAT(rows(108, 128, "layer.B", "attn.scores.bwd"), ElementsAre(4, 4));
+  EXPECT_THAT(rows(32, 125, "layer.F", "attn.scores"), ElementsAre(8));
+  EXPECT_THAT(rows(32, 125, "layer.F", "attn.context"), ElementsAre(1));
+  // Those of a weight are padded by who makes it, or slow by another rule.
+  EXPECT_THAT(rows(108, 128, "layer.F", "attn.qkv"), testing::Each(8));
+}
+
 TEST(AttentionKernelTest, KnowsItsHeadsAndHalvesItsSquare) {
   PlanUnderTest plan = PlanUnderTest::Of(Llama());
   const std::vector<KernelSpec> kernels = Kernels(plan.Tp(2), "layer.F", "attn.core");

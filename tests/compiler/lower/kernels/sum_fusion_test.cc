@@ -38,6 +38,21 @@ TEST(SumFusionTest, SumsIn16BitsTakeNoPassOfTheirOwn) {
   EXPECT_THAT(Kernels(Summing(DType::kFp16), "mlp.fc1.accumulate"), testing::SizeIs(1));
 }
 
+// DeepSpeed's bf16_optimizer.py: a copy in fp32, which is added and given up.
+TEST(SumFusionTest, GradientsMayBeCastBeforeTheyAreAdded) {
+  const KernelSpec plain = Kernels(Summing(DType::kFp32, false), "mlp.fc2.accumulate").at(0);
+  EXPECT_EQ(plain.read_bytes + plain.write_bytes, (2 + 4 + 4) * kWeight);
+  EXPECT_EQ(plain.launches, 1);
+  PlanUnderTest casts = Summing(DType::kFp32, false);
+  casts.profile().update.casts_gradients = true;
+  const KernelSpec cast = Kernels(std::move(casts), "mlp.fc2.accumulate").at(0);
+  EXPECT_EQ(cast.read_bytes + cast.write_bytes, (2 + 4 + 4 + 4 + 4) * kWeight);
+  EXPECT_EQ(cast.launches, 2);
+  PlanUnderTest same = Summing(DType::kBf16, false);
+  same.profile().update.casts_gradients = true;
+  EXPECT_EQ(Kernels(std::move(same), "mlp.fc2.accumulate").at(0).launches, 1);
+}
+
 TEST(SumFusionTest, TheProductReadsTheSumBesideItsOperands) {
   const KernelSpec plain = Kernels(Summing(DType::kBf16, false), "mlp.fc2.wgrad").at(0);
   const KernelSpec fused = Kernels(Summing(DType::kBf16), "mlp.fc2.wgrad").at(0);
