@@ -89,7 +89,7 @@ knobs: build
 
 # How sure forecasts are, from the same; then build again.
 uncertainty: build
-	.venv/bin/plancast validate $(TRUTH) --fit-uncertainty planner/uncertainty/data/uncertainty.textproto
+	.venv/bin/plancast validate $(TRUTH) examples/validation/bloom_2022.csv --fit-uncertainty planner/uncertainty/data/uncertainty.textproto
 
 clean:
 	$(BAZEL) clean
