@@ -119,7 +119,7 @@ def test_what_fits_also_fits_in_more():
     fields = pc.Machine.open("dgx-h200:1x2").to_dict()
     model, plan = pc.Model.preset("gpt2", seq=256), "mb=1,zero=3,recompute=every:2,attn=unfused"
     verdicts = []
-    for size in range(3_050_000_000, 3_160_000_000, 10_000_000):
+    for size in range(3_700_000_000, 3_810_000_000, 10_000_000):
         gpu = {**fields["gpu"], "memory_gb": size / 2**30, "usable_gb": size / 2**30}
         machine = pc.Machine.from_dict({**fields, "gpu": gpu})
         options = {"batch": 10, "profile": "megatron-2021", "dtype": "mxfp8"}
