@@ -28,8 +28,12 @@ absl::StatusOr<AttentionKernels> AttentionKernels::Parse(absl::string_view text,
     if (kernel.name().empty() || kernels.Knows(kernel.name())) {
       return Wrong(what, "`", kernel.name(), "` has to be a name that no other kernel has.");
     }
-    Entry entry{kernel.name(), -1, 1, 1};
-    if (kernel.has_next()) {
+    if (kernel.has_next() && kernel.has_training()) {
+      return Wrong(what, "`", kernel.name(), "` has a next kernel or one that trains, not both.");
+    }
+    Entry entry;
+    entry.name = kernel.name();
+    if (kernel.has_next() || kernel.has_training()) {
       entry.forward = kernel.forward();
       entry.backward = kernel.backward();
     }
@@ -41,14 +45,18 @@ absl::StatusOr<AttentionKernels> AttentionKernels::Parse(absl::string_view text,
     kernels.entries_.push_back(std::move(entry));
   }
   for (int i = 0; i < proto.kernel_size(); ++i) {
-    if (!proto.kernel(i).has_next()) continue;
-    const int next = kernels.Find(proto.kernel(i).next());
-    // What took another's place stands behind it, so there is no circle.
-    if (next <= i) {
-      return Wrong(what, "the next of `", proto.kernel(i).name(), "` is `", proto.kernel(i).next(),
-                   "`; it has to be a kernel further down in the file.");
+    const proto::AttentionKernel& kernel = proto.kernel(i);
+    for (const bool trains : {false, true}) {
+      if (!(trains ? kernel.has_training() : kernel.has_next())) continue;
+      const std::string& name = trains ? kernel.training() : kernel.next();
+      const int other = kernels.Find(name);
+      // What took another's place stands behind it, so there is no circle.
+      if (other <= i) {
+        return Wrong(what, trains ? "what trains for `" : "the next of `", kernel.name(), "` is `",
+                     name, "`; it has to be a kernel further down in the file.");
+      }
+      (trains ? kernels.entries_[i].training : kernels.entries_[i].next) = other;
     }
-    kernels.entries_[i].next = next;
   }
   return kernels;
 }
@@ -73,13 +81,17 @@ int AttentionKernels::Find(absl::string_view name) const {
 
 double AttentionKernels::Slowdown(absl::string_view library, absl::string_view measured,
                                   bool backward) const {
-  if (library.empty() || measured.empty()) return 1;
-  double factor = 1;
+  const int found = library == kAsMeasured ? -1 : Find(measured);
+  if (found < 0) return 1;
+  const bool serves = entries_[found].training >= 0;
+  const int trains = serves ? entries_[found].training : found;
+  const double gained = serves ? 1 / entries_[found].Factor(backward) : 1;
+  double factor = gained;
   for (int at = Find(library); at >= 0; at = entries_[at].next) {
-    if (entries_[at].name == measured) return factor;
-    factor *= backward ? entries_[at].backward : entries_[at].forward;
+    if (at == trains) return factor;
+    factor *= entries_[at].Factor(backward);
   }
-  return 1;
+  return gained;
 }
 
 }  // namespace plancast

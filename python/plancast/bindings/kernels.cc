@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/embedded_file.h"
+#include "cost_models/attention_kernels.h"
 #include "cost_models/coefficients/coefficient_tables.h"
 #include "cost_models/fit/kernel_fit.h"
 #include "cost_models/fit/kernel_work.h"
@@ -104,6 +105,7 @@ std::vector<KernelSpec> KernelsOf(KernelFamily family, const std::string& dtype,
                                   const Columns& columns) {
   KernelSpec base;
   base.family = family;
+  base.library = std::string(AttentionKernels::kAsMeasured);
   base.dtype = ValueOrThrow(ParseDType(dtype));
   const size_t rows = columns.empty() ? 0 : columns.begin()->second.size();
   std::vector<KernelSpec> kernels(rows, base);

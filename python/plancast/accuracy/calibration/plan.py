@@ -81,10 +81,10 @@ MAX_ROWS = 1500
 ATTENTION_CHOICES = {
     ("cudnn",): "cudnn-9",
     ("te/flash",): "cudnn-9",
-    ("sglang 0.5.14 fa3", "sglang 0.5.14 flash_attention_v3"): "flash-attention-3",
+    ("sglang 0.5.14 fa3", "sglang 0.5.14 flash_attention_v3"): "flash-attention-3-serving",
     ("sglang 0.5.14 trtllm_mha",): "cudnn-9",
-    ("sglang 0.5.10 flash_attention",): "flash-attention-2",
-    ("sglang 0.5.14 flashinfer", "vllm 0.24.0 vllm_flash_attn_fa2"): "flash-attention-2",
+    ("sglang 0.5.10 flash_attention",): "flash-attention-2-serving",
+    ("sglang 0.5.14 flashinfer", "vllm 0.24.0 vllm_flash_attn_fa2"): "flash-attention-2-serving",
     ("flash_attn_varlen (FA2)",): "flash-attention-2",
 }
 
