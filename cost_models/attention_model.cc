@@ -79,11 +79,12 @@ std::optional<KernelCost> AttentionModel::Estimate(const KernelSpec& kernel,
   const AttentionCoefficients& c = entry->coefficients;
   // Its products are held back by a chip's power as others are.
   const auto* products = tables_.FindGemm(unit.coefficients, device);
-  const double slower =
-      AttentionKernels::Shipped().Slowdown(kernel.library, c.kernel, kernel.backward);
+  const AttentionKernels& kernels = AttentionKernels::Shipped();
+  const double slower = kernels.Slowdown(kernel.library, c.kernel, kernel.backward);
   if (products != nullptr) {
-    // One that takes so many times as long for the same work draws so much less.
-    unit.peak_flops *= tables_.PowerScale(*products, unit.coefficients, device, 1 / slower);
+    // One that takes so many times as long as the fastest for the same work draws so much less.
+    const double draw = kernels.Slowdown("", c.kernel, kernel.backward) / slower;
+    unit.peak_flops *= tables_.PowerScale(*products, unit.coefficients, device, draw);
   }
   const AttentionTime time = TimeOfAttention(kernel, c, unit, device);
 

@@ -37,6 +37,21 @@ TEST(AttentionKernelsTest, WhatIsUnknownOrNewerTakesAsLongAsWhatWasMeasured) {
   EXPECT_EQ(kernels.Slowdown("d", "c", false), 1);
 }
 
+TEST(AttentionKernelsTest, WhatServesTakesLongerThanWhatTrains) {
+  ASSERT_OK_AND_ASSIGN(const AttentionKernels kernels, AttentionKernels::Parse(R"(
+    kernel { name: "b-serving" training: "b" forward: 1.25 backward: 2 }
+    kernel { name: "a" next: "b" forward: 2 backward: 3 }
+    kernel { name: "b" next: "c" forward: 1.5 backward: 1 }
+    kernel { name: "c" })",
+                                                                               "served"));
+  EXPECT_EQ(kernels.Slowdown("", "b-serving", false), 0.8);
+  EXPECT_EQ(kernels.Slowdown("b", "b-serving", true), 0.5);
+  EXPECT_EQ(kernels.Slowdown("a", "b-serving", false), 1.6);
+  // A newer one is no slower than what was measured, as it trains.
+  EXPECT_EQ(kernels.Slowdown("c", "b-serving", false), 0.8);
+  EXPECT_EQ(kernels.Slowdown(AttentionKernels::kAsMeasured, "b-serving", false), 1);
+}
+
 TEST(AttentionKernelsTest, MistakesAreNamed) {
   const auto parse = [](const std::string& text) {
     return AttentionKernels::Parse(text, "mine.textproto").status();
@@ -49,6 +64,13 @@ TEST(AttentionKernelsTest, MistakesAreNamed) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("takes 0.5 times as long")));
   EXPECT_THAT(parse(R"(kernel { name: "a" next: "a" forward: 1 backward: 1 })"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("further down in the file")));
+  EXPECT_THAT(
+      parse(R"(kernel { name: "a" training: "b" forward: 1 backward: 1 })"),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("what trains for `a` is `b`")));
+  EXPECT_THAT(
+      parse(R"(kernel { name: "a" next: "b" training: "b" forward: 1 backward: 1 }
+                       kernel { name: "b" })"),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("or one that trains, not both")));
 }
 
 TEST(AttentionKernelsTest, TheModelKnowsWhoseRowsItWasFittedTo) {
@@ -71,7 +93,10 @@ TEST(AttentionKernelsTest, TheModelKnowsWhoseRowsItWasFittedTo) {
   EXPECT_DOUBLE_EQ(slowdown("A100-SXM-80GB", "flash-attention-triton", true), 2);
   EXPECT_DOUBLE_EQ(slowdown("A100-SXM-80GB", "flex-attention", true), 1.18);
   EXPECT_DOUBLE_EQ(slowdown("H100-SXM-80GB", "flash-attention-2", false), 1.75);
-  EXPECT_DOUBLE_EQ(slowdown("H100-SXM-80GB", "flash-attention-2", true), 1.6);
+  EXPECT_DOUBLE_EQ(slowdown("H100-SXM-80GB", "flash-attention-2", true), 1.74);
+  // sglang's rows.
+  EXPECT_DOUBLE_EQ(slowdown("A100-SXM-80GB", "measured", false), 1.09);
+  EXPECT_DOUBLE_EQ(slowdown("H100-SXM-80GB", "measured", false), 1.16);
 }
 
 }  // namespace

@@ -45,8 +45,7 @@ constexpr char kPacked[] = ".packed";
 // Transformer Engine's GroupedLinear does.
 constexpr char kGroupedProducts[] = "grouped_products";
 constexpr int64_t kMostLaunches = 1 << 20;
-// Adapters are scaled between their two products, so that the gradient of their sum goes on as
-// it is.
+// Adapters are scaled between their two products: the gradient of their sum goes on as it is.
 constexpr char kScaledRanks[] = "lora_scale";
 // Its gradients are the ones that the product beside it reads, together or each for itself.
 constexpr char kAdapterProduct[] = "lora_b";

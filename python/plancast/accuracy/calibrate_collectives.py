@@ -220,11 +220,11 @@ FORECAST_SIGMA = 0.1  # oracles/comm_validation.csv, on which nothing is fitted
 EFA_EFFICIENCY = 0.83
 EFA_NOTE = "; rate as published in github.com/NVIDIA/nccl/issues/235"
 
-# Omni-Path through NCCL's own verbs, without GPUDirect. BigScience's all-reduces of 4 GB on Jean Zay
-# (bigscience-workshop/bigscience, experiments/bandwidth), GB/s of bus bandwidth an interface that
-# NCCL's logs show in use: four hosts of V100 5.29 (709 ms, two interfaces), 16 hosts 3.43 (1.147 s,
-# two), four hosts of A100 5.07 (1.529 s, one). The two machines' mean of 12.5, of which NCCL counts
-# on 12.
+# Omni-Path through NCCL's own verbs, without GPUDirect. BigScience's all-reduces of 4 GB on Jean
+# Zay (bigscience-workshop/bigscience, experiments/bandwidth), GB/s of bus bandwidth an interface
+# that NCCL's logs show in use: four hosts of V100 5.29 (709 ms, two interfaces), 16 hosts 3.43
+# (1.147 s, two), four hosts of A100 5.07 (1.529 s, one). The two machines' mean of 12.5, of which
+# NCCL counts on 12.
 OMNIPATH_GB_PER_S = ((5.29 + 3.43) / 2 + 5.07) / 2
 OMNIPATH_NOTE = "; rate as BigScience measured on Jean Zay (experiments/bandwidth)"
 OMNIPATH_SIGMA = 0.25  # of 5.29, 3.43 and 5.07
