@@ -87,9 +87,11 @@ double AttentionKernels::Slowdown(absl::string_view library, absl::string_view m
   const int trains = serves ? entries_[found].training : found;
   const double gained = serves ? 1 / entries_[found].Factor(backward) : 1;
   double factor = gained;
-  for (int at = Find(library); at >= 0; at = entries_[at].next) {
+  for (int at = Find(library); at >= 0;) {
     if (at == trains) return factor;
-    factor *= entries_[at].Factor(backward);
+    const Entry& entry = entries_[at];
+    factor *= entry.Factor(backward);
+    at = entry.training >= 0 ? entry.training : entry.next;
   }
   return gained;
 }

@@ -47,6 +47,8 @@ TEST(AttentionKernelsTest, WhatServesTakesLongerThanWhatTrains) {
   EXPECT_EQ(kernels.Slowdown("", "b-serving", false), 0.8);
   EXPECT_EQ(kernels.Slowdown("b", "b-serving", true), 0.5);
   EXPECT_EQ(kernels.Slowdown("a", "b-serving", false), 1.6);
+  EXPECT_EQ(kernels.Slowdown("b-serving", "b-serving", false), 1);
+  EXPECT_EQ(kernels.Slowdown("b-serving", "c", false), 1.875);
   // A newer one is no slower than what was measured, as it trains.
   EXPECT_EQ(kernels.Slowdown("c", "b-serving", false), 0.8);
   EXPECT_EQ(kernels.Slowdown(AttentionKernels::kAsMeasured, "b-serving", false), 1);

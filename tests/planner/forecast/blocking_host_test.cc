@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "cost_models/default_model.h"
+#include "cost_models/kernel_cost.h"
 #include "gtest/gtest.h"
 #include "planner/forecast/model_source.h"
 #include "planner/forecast/plan_graph.h"
