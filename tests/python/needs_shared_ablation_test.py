@@ -24,8 +24,8 @@ def test_errors_grow_without(part):
     scores = changed["all rows"]
     assert scores["altered"] > 100
     assert scores["mape"] > scores["as_is"]
-    # The second over sources that are simulated within 20 %: BigScience's runs on V100s, up to three
-    # times as slow as simulated, would outweigh all others.
+    # The second over sources that are simulated within 20 %: BigScience's runs on V100s, up to
+    # three times as slow as simulated, would outweigh all others.
     del changed["all rows"]
     within = [source for source in changed.values() if source["as_is"] < 0.2]
     spread = sum(source["rows"] * source["spread"] for source in within)
