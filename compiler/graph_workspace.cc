@@ -59,8 +59,6 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
                     options.vocab_parallel,
                     options.makes_pairs()};
   catalogue_.Clear();
-  assembly_.OverlapIterations(options.optimizer == StepTime::kPostValidated);
-  assembly_.BlockLaunches(request.profile->calls.blocking);
   if (plan.parking != nullptr) {
     drafts_.clear();
     like_before_.clear();
@@ -68,6 +66,7 @@ absl::Status GraphWorkspace::Compile(const CompileRequest& request, Session& ses
     assembly_.Begin(plan.mesh, plan.bodies->bound.load.skew);
     return plan.WriteAll(plan.Schedule(options.micro_batches), &catalogue_, &assembly_);
   }
+  plan.Announce(&assembly_);
   if (order == order_) {
     assembly_.BeginAlike(plan.mesh, plan.bodies->bound.load.skew);
   } else {

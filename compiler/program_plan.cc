@@ -131,10 +131,14 @@ PipelineSchedule ProgramPlan::Order(int64_t micro_batches) const {
   return PipelineSchedule(options.schedule, options.pp, micro_batches, options.vpp, ahead);
 }
 
-absl::Status ProgramPlan::WriteAll(const PipelineSchedule& schedule, BlockCatalogue* catalogue,
-                                   GraphAssembly* assembly) const {
+void ProgramPlan::Announce(GraphAssembly* assembly) const {
   assembly->OverlapIterations(request->options->optimizer == StepTime::kPostValidated);
   assembly->BlockLaunches(request->profile->calls.blocking);
+}
+
+absl::Status ProgramPlan::WriteAll(const PipelineSchedule& schedule, BlockCatalogue* catalogue,
+                                   GraphAssembly* assembly) const {
+  Announce(assembly);
   for (int64_t stage = 0; stage < request->options->pp; ++stage) {
     BuildStageProgram(inputs(), stage, schedule.OfStage(stage), catalogue, assembly);
     RETURN_IF_ERROR(request->Check(assembly->graph(), assembly->programs() - 1));

@@ -35,7 +35,10 @@ struct ProgramPlan {
   ProgramInputs inputs() const;
   // With so many micro-batches; with the pairs of overlap=ep.
   PipelineSchedule Schedule(int64_t micro_batches) const;
-  // Appends the programs of all stages. Errors: a program that the request's check refuses.
+  // Says what holds for the whole graph, before its programs are written.
+  void Announce(GraphAssembly* assembly) const;
+  // Appends the programs of all stages, announced. Errors: a program that the request's check
+  // refuses.
   absl::Status WriteAll(const PipelineSchedule& schedule, BlockCatalogue* catalogue,
                         GraphAssembly* assembly) const;
 
