@@ -6,6 +6,7 @@
 #include "planner/forecast/model_source.h"
 #include "planner/forecast/predict.h"
 #include "strategy/software_profile.h"
+#include "tests/planner/small_transformer.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -18,16 +19,7 @@ using ::testing::Not;
 class SensitivityTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    TransformerConfig config;
-    config.name = "small";
-    config.layers = 4;
-    config.hidden = 512;
-    config.heads = config.kv_heads = 16;
-    config.head_dim = 32;
-    config.ffn = 2048;
-    config.vocab = 4096;
-    config.seq = 256;
-    ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(config));
+    ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(SmallTransformer()));
     ASSERT_OK_AND_ASSIGN(job_.profile, FindSoftwareProfile("megatron-core"));
     ASSERT_OK_AND_ASSIGN(const ShortForm form, ParseShortForm("tp=2,pp=2,mb=1"));
     job_.strategy = StrategyTree::FromShortForm(form);

@@ -7,6 +7,7 @@
 #include "planner/forecast/plan_graph.h"
 #include "planner/forecast/predict.h"
 #include "strategy/software_profile.h"
+#include "tests/planner/small_transformer.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -14,16 +15,8 @@ namespace {
 
 // CUDA_LAUNCH_BLOCKING=1: each kernel is called when the one before is over.
 TEST(BlockingHostTest, AddsItsTimeToThatOfEveryKernel) {
-  TransformerConfig config;
-  config.layers = 4;
-  config.hidden = 512;
-  config.heads = config.kv_heads = 16;
-  config.head_dim = 32;
-  config.ffn = 2048;
-  config.vocab = 4096;
-  config.seq = 256;
   Job job;
-  ASSERT_OK_AND_ASSIGN(job.model, TransformerSource(config));
+  ASSERT_OK_AND_ASSIGN(job.model, TransformerSource(SmallTransformer()));
   ASSERT_OK_AND_ASSIGN(job.profile, FindSoftwareProfile("megatron-core"));
   job.global_batch = 32;
   job.profile.host.host_sync_s = job.profile.host.iteration_s = 0;

@@ -19,6 +19,7 @@
 #include "planner/forecast/plan_graph.h"
 #include "planner/forecast/ranked_prediction.h"
 #include "tests/executor/graph_builder.h"
+#include "tests/planner/small_transformer.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
@@ -29,23 +30,10 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TransformerConfig SmallConfig() {
-  TransformerConfig config;
-  config.name = "small";
-  config.layers = 4;
-  config.hidden = 512;
-  config.heads = config.kv_heads = 16;
-  config.head_dim = 32;
-  config.ffn = 2048;
-  config.vocab = 4096;  // not padded up to tp=16
-  config.seq = 256;
-  return config;
-}
-
 class PredictTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(SmallConfig()));
+    ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(SmallTransformer()));
     ASSERT_OK_AND_ASSIGN(job_.profile, FindSoftwareProfile("megatron-core"));
     job_.global_batch = 32;
     costs_ = DefaultKernelCostModel();
@@ -141,7 +129,7 @@ TEST(ContentionTest, TwoGroupsOnOneNicTakeTwiceTheBandwidthPhase) {
 }
 
 TEST_F(PredictTest, TensorParallelismAcrossHostsIsSlower) {
-  TransformerConfig config = SmallConfig();  // with activations that weigh something
+  TransformerConfig config = SmallTransformer();  // with activations that weigh something
   config.hidden = 4096;
   config.ffn = 16384;
   config.head_dim = 256;
@@ -168,7 +156,7 @@ TEST_F(PredictTest, CudaGraphsSpeedUpWhatIsBoundByLaunches) {
 }
 
 TEST_F(PredictTest, CudaGraphsHardlyChangeLargeLayers) {
-  TransformerConfig config = SmallConfig();
+  TransformerConfig config = SmallTransformer();
   config.hidden = 8192;
   config.ffn = 32768;
   config.head_dim = 512;
@@ -317,7 +305,7 @@ TEST_F(PredictTest, MoreDataParallelRanksMakeNoMoreWork) {
 
 TEST_F(PredictTest, MoreLayersMakeNoMoreBlocks) {
   for (const char* strategy : {"tp=8", "tp=2,pp=2", "tp=2,pp=2,vpp=2", "tp=4,sp,recompute=full"}) {
-    TransformerConfig config = SmallConfig();
+    TransformerConfig config = SmallTransformer();
     ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(config));
     const Forecast few = Known(strategy);
     config.layers *= 2;
@@ -364,7 +352,7 @@ TEST_F(PredictTest, BreakdownsSumToTheIterationTime) {
 }
 
 TEST_F(PredictTest, MemoryHoldsWeightsGradientsAndOptimizerAtLeast) {
-  const TransformerConfig c = SmallConfig();
+  const TransformerConfig c = SmallTransformer();
   const double per_layer = 4.0 * c.hidden * c.hidden + 2.0 * c.hidden * c.ffn;
   for (const auto& [strategy, tp, pp, shards] :
        {std::tuple("tp=8", 8, 1, 1), std::tuple("tp=2,pp=4", 2, 4, 1),
@@ -418,7 +406,7 @@ TEST_F(PredictTest, ABatchThatDoesNotDivideNamesTheSizesThatWork) {
 }
 
 TEST_F(PredictTest, TensorParallelismThatDoesNotDivideTheHeadsSaysSo) {
-  TransformerConfig config = SmallConfig();
+  TransformerConfig config = SmallTransformer();
   config.heads = config.kv_heads = 12;
   ASSERT_OK_AND_ASSIGN(job_.model, TransformerSource(config));
   EXPECT_THAT(Predict("tp=8").status().message(),
@@ -462,7 +450,7 @@ TEST_F(PredictTest, OneOfManyIsDescribedIfWanted) {
 }
 
 TEST_F(PredictTest, APlanThatDoesNotFitIsTimed) {
-  TransformerConfig config = SmallConfig();
+  TransformerConfig config = SmallTransformer();
   config.hidden = 8192;
   config.ffn = 32768;
   config.heads = config.kv_heads = 64;
