@@ -8,6 +8,7 @@
 
 #include "base/int128.h"
 #include "compiler/activations/parking_plan.h"
+#include "compiler/lower/kernels/sum_fusion.h"
 #include "compiler/sharding/optimizer/newton_schulz.h"
 #include "compiler/sharding/shard_axes.h"
 #include "compiler/sharding/shard_plan.h"
@@ -102,9 +103,7 @@ void AddMatrices(const ProgramInputs& in, const StageContents& contents,
 // largest as it is cast.
 double PassGradientBytes(const ProgramInputs& in, const StageContents& contents,
                          const StateGroup& group) {
-  const double own = ElementBytes(StorageType(in.dtype));
-  const double sum = ElementBytes(in.profile->types.grad_dtype);
-  if (!in.profile->update.casts_gradients || own == sum) return 0;
+  if (!CastsGradients(*in.profile, in.dtype)) return 0;
   int64_t largest = 0;
   contents.ForEachRun([&](const StageRun& run) {
     contents.ForEachPart(run, [&](const HomePart& part) {
@@ -114,7 +113,8 @@ double PassGradientBytes(const ProgramInputs& in, const StageContents& contents,
       }
     });
   });
-  return own * static_cast<double>(group.parameters) + sum * static_cast<double>(largest);
+  return ElementBytes(StorageType(in.dtype)) * static_cast<double>(group.parameters) +
+         ElementBytes(in.profile->types.grad_dtype) * static_cast<double>(largest);
 }
 
 }  // namespace

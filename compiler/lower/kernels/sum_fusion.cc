@@ -27,10 +27,15 @@ void ReadSum(double element_bytes, KernelSpec* kernel) {
   kernel->read_bytes += element_bytes * ResultElements(*kernel);
 }
 
+bool CastsGradients(const SoftwareProfile& profile, DType dtype) {
+  return profile.update.casts_gradients &&
+         ElementBytes(StorageType(dtype)) != ElementBytes(profile.types.grad_dtype);
+}
+
 KernelSpec GradientAccumulation(const LowerContext& context, double elements) {
   const double sum = elements * ElementBytes(context.profile->types.grad_dtype);
   const double own = elements * context.Bytes(DType::kCompute);
-  if (!context.profile->update.casts_gradients || own == sum) {
+  if (!CastsGradients(*context.profile, context.dtype)) {
     return MemoryKernel(context, "grad_accumulate", own + sum, sum);
   }
   // The cast one is written and read again.

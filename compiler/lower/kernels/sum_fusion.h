@@ -18,6 +18,8 @@ SumFusion SumFusionOf(const LowerContext& context);
 // A product of a weight gradient also reads the sum that it writes, of so many bytes an
 // element; other kernels stay as they are.
 void ReadSum(double element_bytes, KernelSpec* kernel);
+// Whether the gradients of a pass are cast before they are added up, of a model in `dtype`.
+bool CastsGradients(const SoftwareProfile& profile, DType dtype);
 // main_grad += grad, as a kernel of its own, or as two where it is cast first.
 KernelSpec GradientAccumulation(const LowerContext& context, double elements);
 // It writes its result alone: what ReadSum and accumulate_fp32 say is taken back.
