@@ -1,5 +1,7 @@
 #include "cost_models/attention_kernels.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +27,11 @@ absl::StatusOr<AttentionKernels> AttentionKernels::Parse(absl::string_view text,
   ASSIGN_OR_RETURN(const auto proto, ParseTextProto<proto::AttentionKernels>(text, what));
   AttentionKernels kernels;
   for (const proto::AttentionKernel& kernel : proto.kernel()) {
-    if (kernel.name().empty() || kernels.Knows(kernel.name())) {
+    const bool known = std::any_of(
+        kernels.entries_.begin(), kernels.entries_.end(), [&kernel](const Entry& other) {
+          return other.name == kernel.name() && other.architecture == kernel.architecture();
+        });
+    if (kernel.name().empty() || known) {
       return Wrong(what, "`", kernel.name(), "` has to be a name that no other kernel has.");
     }
     if (kernel.has_next() && kernel.has_training()) {
@@ -33,7 +39,10 @@ absl::StatusOr<AttentionKernels> AttentionKernels::Parse(absl::string_view text,
     }
     Entry entry;
     entry.name = kernel.name();
-    if (kernel.has_next() || kernel.has_training()) {
+    entry.architecture = kernel.architecture();
+    entry.serves = kernel.has_training();
+    entry.follows = entry.serves ? kernel.training() : kernel.next();
+    if (!entry.follows.empty()) {
       entry.forward = kernel.forward();
       entry.backward = kernel.backward();
     }
@@ -44,18 +53,16 @@ absl::StatusOr<AttentionKernels> AttentionKernels::Parse(absl::string_view text,
     }
     kernels.entries_.push_back(std::move(entry));
   }
-  for (int i = 0; i < proto.kernel_size(); ++i) {
-    const proto::AttentionKernel& kernel = proto.kernel(i);
-    for (const bool trains : {false, true}) {
-      if (!(trains ? kernel.has_training() : kernel.has_next())) continue;
-      const std::string& name = trains ? kernel.training() : kernel.next();
-      const int other = kernels.Find(name);
-      // What took another's place stands behind it, so there is no circle.
-      if (other <= i) {
-        return Wrong(what, trains ? "what trains for `" : "the next of `", kernel.name(), "` is `",
-                     name, "`; it has to be a kernel further down in the file.");
-      }
-      (trains ? kernels.entries_[i].training : kernels.entries_[i].next) = other;
+  // What took another's place stands behind it, so there is no circle.
+  for (size_t i = 0; i < kernels.entries_.size(); ++i) {
+    const Entry& entry = kernels.entries_[i];
+    if (entry.follows.empty()) continue;
+    const auto named = [&entry](const Entry& other) { return other.name == entry.follows; };
+    const auto here = kernels.entries_.begin() + i + 1;
+    if (std::any_of(kernels.entries_.begin(), here, named) ||
+        std::none_of(here, kernels.entries_.end(), named)) {
+      return Wrong(what, entry.serves ? "what trains for `" : "the next of `", entry.name, "` is `",
+                   entry.follows, "`; it has to be a kernel further down in the file.");
     }
   }
   return kernels;
@@ -72,28 +79,47 @@ const AttentionKernels& AttentionKernels::Shipped() {
   return *kernels;
 }
 
-int AttentionKernels::Find(absl::string_view name) const {
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].name == name) return static_cast<int>(i);
+bool AttentionKernels::Knows(absl::string_view library) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [library](const Entry& entry) { return entry.name == library; });
+}
+
+const AttentionKernels::Entry* AttentionKernels::Find(absl::string_view name,
+                                                      absl::string_view architecture) const {
+  const Entry* of_all = nullptr;
+  for (const Entry& entry : entries_) {
+    if (entry.name != name) continue;
+    if (entry.architecture == architecture) return &entry;
+    if (entry.architecture.empty()) of_all = &entry;
   }
-  return -1;
+  return of_all;
+}
+
+std::optional<double> AttentionKernels::Way(const Entry* from, const Entry& to,
+                                            absl::string_view architecture, bool backward) const {
+  double factor = 1;
+  for (; from != nullptr; from = Find(from->follows, architecture)) {
+    if (from == &to) return factor;
+    factor *= from->Factor(backward);
+  }
+  return std::nullopt;
 }
 
 double AttentionKernels::Slowdown(absl::string_view library, absl::string_view measured,
-                                  bool backward) const {
-  const int found = library == kAsMeasured ? -1 : Find(measured);
-  if (found < 0) return 1;
-  const bool serves = entries_[found].training >= 0;
-  const int trains = serves ? entries_[found].training : found;
-  const double gained = serves ? 1 / entries_[found].Factor(backward) : 1;
-  double factor = gained;
-  for (int at = Find(library); at >= 0;) {
-    if (at == trains) return factor;
-    const Entry& entry = entries_[at];
-    factor *= entry.Factor(backward);
-    at = entry.training >= 0 ? entry.training : entry.next;
+                                  absl::string_view architecture, bool backward) const {
+  const Entry* trains = library == kAsMeasured ? nullptr : Find(measured, architecture);
+  if (trains == nullptr) return 1;
+  double gained = 1;
+  if (trains->serves) {
+    gained = 1 / trains->Factor(backward);
+    trains = Find(trains->follows, architecture);
   }
-  return gained;
+  const Entry* of_library = Find(library, architecture);
+  if (of_library == nullptr || trains == nullptr) return gained;
+  if (const auto way = Way(of_library, *trains, architecture, backward)) return gained * *way;
+  const bool own = !architecture.empty() && of_library->architecture == architecture;
+  const auto back = own ? Way(trains, *of_library, architecture, backward) : std::nullopt;
+  return back.has_value() ? gained / *back : gained;
 }
 
 }  // namespace plancast

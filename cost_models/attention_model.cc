@@ -80,10 +80,10 @@ std::optional<KernelCost> AttentionModel::Estimate(const KernelSpec& kernel,
   // Its products are held back by a chip's power as others are.
   const auto* products = tables_.FindGemm(unit.coefficients, device);
   const AttentionKernels& kernels = AttentionKernels::Shipped();
-  const double slower = kernels.Slowdown(kernel.library, c.kernel, kernel.backward);
+  const double slower = kernels.Slowdown(kernel.library, c.kernel, c.architecture, kernel.backward);
   if (products != nullptr) {
     // One that takes so many times as long as the fastest for the same work draws so much less.
-    const double draw = kernels.Slowdown("", c.kernel, kernel.backward) / slower;
+    const double draw = kernels.Slowdown("", c.kernel, c.architecture, kernel.backward) / slower;
     unit.peak_flops *= tables_.PowerScale(*products, unit.coefficients, device, draw);
   }
   const AttentionTime time = TimeOfAttention(kernel, c, unit, device);

@@ -2,9 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/embedded_file.h"
 #include "base/suggest.h"
-#include "strategy/software_profiles.h"
 
 namespace plancast {
 
@@ -123,22 +121,6 @@ SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
     settled.pipeline.p2p_blocking = settled.pipeline.p2p_host_sync = false;
   }
   return settled;
-}
-
-absl::StatusOr<SoftwareProfile> FindSoftwareProfile(absl::string_view name) {
-  const EmbeddedFile* file = FindByStem(SoftwareProfiles(), name);
-  if (file == nullptr) {
-    const std::vector<std::string> names = SoftwareProfileNames();
-    return absl::NotFoundError(absl::StrCat("no software profile `", name, "`.", Offer(name, names),
-                                            " docs/strategy.md says what each is."));
-  }
-  return ParseSoftwareProfile(file->contents, file->path);
-}
-
-std::vector<std::string> SoftwareProfileNames() {
-  std::vector<std::string> names;
-  for (const EmbeddedFile& file : SoftwareProfiles()) names.emplace_back(file.stem());
-  return names;
 }
 
 }  // namespace plancast

@@ -181,6 +181,7 @@ struct SoftwareProfile {
   };
 
   std::string name;
+  std::string base;  // of its name what is before the first `+`: whose runs tell of it
   std::string description;
   FrameworkLimits limits;           // what searches may try
   std::string lineage;              // whose runs tell of one another: `megatron`, `pytorch`
@@ -237,7 +238,7 @@ struct SoftwareProfile {
   int64_t PaddedVocab(int64_t vocab, int64_t tp) const;
 };
 
-// `megatron-2021`, `megatron-core`, ...; unknown: the list and a suggestion.
+// A shipped one, or one with additions: `megatron-core`, `deepspeed+liger+flash-attention-3`.
 absl::StatusOr<SoftwareProfile> FindSoftwareProfile(absl::string_view name);
 std::vector<std::string> SoftwareProfileNames();
 // A profile of the user's own, as in strategy/data. `what` names it in errors, usually its path.

@@ -1,16 +1,22 @@
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/embedded_file.h"
 #include "base/status_macros.h"
 #include "base/suggest.h"
 #include "proto/software_profile.pb.h"
 #include "strategy/context_parallel.h"
+#include "strategy/profile/additions.h"
 #include "strategy/profile/derived_profile.h"
 #include "strategy/profile/op_profile_proto.h"
 #include "strategy/recompute/recompute_set.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
+#include "strategy/software_profiles.h"
 
 namespace plancast {
 namespace {
@@ -267,6 +273,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   RETURN_IF_ERROR(CheckFractions(p));
   SoftwareProfile profile;
   profile.name = p.name();
+  profile.base = p.name().substr(0, p.name().find('+'));
   profile.description = p.description();
   ASSIGN_OR_RETURN(profile.limits, LimitsFromProto(p.limits()));
   profile.kernels.fusions.insert(p.fusions().begin(), p.fusions().end());
@@ -409,6 +416,35 @@ absl::StatusOr<SoftwareProfile> ParseSoftwareProfile(absl::string_view text,
   ASSIGN_OR_RETURN(const auto message, ReadDerivedProfile(text, what));
   ASSIGN_OR_RETURN(SoftwareProfile profile, FromProto(message), _ << what);
   return profile;
+}
+
+absl::StatusOr<SoftwareProfile> FindSoftwareProfile(absl::string_view name) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, '+');
+  const EmbeddedFile* file = FindByStem(SoftwareProfiles(), parts[0]);
+  if (file == nullptr) {
+    return absl::NotFoundError(absl::StrCat("no software profile `", parts[0], "`.",
+                                            Offer(parts[0], SoftwareProfileNames()),
+                                            " docs/strategy.md says what each is."));
+  }
+  std::vector<const EmbeddedFile*> additions;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    ASSIGN_OR_RETURN(const EmbeddedFile* addition, FindProfileAddition(parts[i]),
+                     _ << "profile `" << name << "`");
+    if (std::count(additions.begin(), additions.end(), addition) > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("profile `", name, "` adds `", parts[i], "` twice. Say it once."));
+    }
+    additions.push_back(addition);
+  }
+  ASSIGN_OR_RETURN(auto message, ReadDerivedProfile(file->contents, file->path));
+  ASSIGN_OR_RETURN(message, WithAdditions(std::move(message), additions));
+  return FromProto(message);
+}
+
+std::vector<std::string> SoftwareProfileNames() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : SoftwareProfiles()) names.emplace_back(file.stem());
+  return names;
 }
 
 }  // namespace plancast

@@ -96,10 +96,15 @@ AttentionCoefficients AttentionMedians(const Entries<AttentionCoefficients>& mem
       Medians<C>(members, {&C::mma_fraction, &C::softmax_dim, &C::tail, &C::floor_s,
                            &C::causal_loss, &C::backward_factor, &C::backward_floor_s,
                            &C::memory_fraction, &C::backward_factor_sigma, &C::backward_sigma});
-  const std::string& kernel = members.front()->coefficients.kernel;
-  const bool same = std::all_of(members.begin(), members.end(),
-                                [&](const auto* e) { return e->coefficients.kernel == kernel; });
-  if (same) result.kernel = kernel;
+  const C& first = members.front()->coefficients;
+  const bool same = std::all_of(members.begin(), members.end(), [&](const auto* e) {
+    return e->coefficients.kernel == first.kernel &&
+           e->coefficients.architecture == first.architecture;
+  });
+  if (same) {
+    result.kernel = first.kernel;
+    result.architecture = first.architecture;
+  }
   return result;
 }
 

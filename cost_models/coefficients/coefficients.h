@@ -50,6 +50,7 @@ struct AttentionCoefficients {
          backward_factor = 0, backward_floor_s = 0, memory_fraction = 0;
   bool backward_measured = false;  // else taken from other GPUs
   std::string kernel;              // whose the figures are (attention_kernels.h); empty: unknown
+  std::string architecture;        // the chip's, if it has kernels of its own
   // Errors of the backward figures; CoefficientEntry holds those of forward.
   double backward_factor_sigma = 0, backward_sigma = 0;
 

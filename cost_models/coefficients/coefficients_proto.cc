@@ -51,6 +51,7 @@ absl::StatusOr<AttentionCoefficients> FromProto(const proto::AttentionCoefficien
   out.memory_fraction = in.memory_fraction();
   out.backward_measured = in.backward_fit().rows() > 0;
   out.kernel = in.kernel();
+  out.architecture = in.architecture();
   out.backward_factor_sigma = in.backward_fit().factor_sigma();
   out.backward_sigma = in.backward_fit().sigma();
   RETURN_IF_ERROR(out.Verify());

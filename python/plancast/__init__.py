@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from plancast.planners.plan import Plan
     from plancast.planning import (
         predict,
+        profile_additions,
         profiles,
         rank,
         recompute_sets,
@@ -178,6 +179,7 @@ __all__ = [
     "predict",
     "predict_jobs",
     "product_grids",
+    "profile_additions",
     "profiles",
     "rank",
     "read_lingjun",
@@ -277,6 +279,7 @@ _HOME = {
     "predict": "planning",
     "predict_jobs": "jobs",
     "product_grids": "product_grid",
+    "profile_additions": "planning",
     "profiles": "planning",
     "rank": "planning",
     "read_lingjun": "clusters.lingjun",

@@ -129,10 +129,21 @@ def profile(value: Any, gpu: str) -> str:
 
     >>> profile("megatron-core", "MI300X"), profile("megatron-core", "H100-SXM-80GB+MI300X")
     ('megatron-rocm', 'megatron-core')
+    >>> profile("torchtitan+liger", "MI300X")
+    'torchtitan-rocm+liger'
     """
-    name = word(value, "profile")
+    name, plus, additions = word(value, "profile").partition("+")
     of_amd = all(_OF_AMD.match(one) for one in gpu.split("+"))
-    return _ON_ROCM.get(name, name) if of_amd else name
+    return (_ON_ROCM.get(name, name) if of_amd else name) + plus + additions
+
+
+def shipped_profile(name: str) -> str:
+    """A profile's name without what is added to it.
+
+    >>> shipped_profile("deepspeed+liger+flash-attention-3"), shipped_profile("fsdp")
+    ('deepspeed', 'fsdp')
+    """
+    return name.partition("+")[0]
 
 
 def instance(value: Any, kind: type, what: str, how: str) -> Any:

@@ -355,7 +355,8 @@ class Forecast(ForecastCharts, Immutable, Shown):
     def software(self) -> dict[str, Any]:
         """What is learned of the software from measured runs: level, its scale, and from whom."""
         _, sources, lineage = self._core.software_level
-        _, sigma = self._core.factors.get(f"software/{self.profile}", (0.0, 0.0))
+        of = f"software/{arguments.shipped_profile(self.profile)}"
+        _, sigma = self._core.factors.get(of, (0.0, 0.0))
         return {
             "times_simulated": 1 + self.beyond_simulated,
             "relative_sigma": sigma,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plancast import documents, files
+from plancast.arguments import shipped_profile
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.immutable import Immutable
@@ -115,7 +116,8 @@ class Learned(Immutable, Shown):
 
     def held(self, software: str) -> float:
         """The same of one: the share of a device's memory that forecasts add."""
-        return sum(fact.beyond for fact in self._memory_facts if fact.software == software)
+        of = shipped_profile(software)
+        return sum(fact.beyond for fact in self._memory_facts if fact.software == of)
 
     def facts(self) -> list[Fact]:
         """Of each factor that the runs hang on; those that moved most first."""

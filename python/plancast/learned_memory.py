@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plancast.arguments import shipped_profile
+
 if TYPE_CHECKING:
     from plancast.forecast import Forecast
 
@@ -54,16 +56,23 @@ class MemoryEvidence:
         capacity = forecast.memory_capacity
         before = forecast.peak_memory - forecast.learned_memory
         if measured is None:
-            return cls(run, gpu, forecast.profile, RAN_OUT, 1 - before / capacity, capacity)
+            return cls(
+                run,
+                gpu,
+                shipped_profile(forecast.profile),
+                RAN_OUT,
+                1 - before / capacity,
+                capacity,
+            )
         beyond = (measured - (before if of is None else of)) / capacity
-        return cls(run, gpu, forecast.profile, FIGURE, beyond, capacity)
+        return cls(run, gpu, shipped_profile(forecast.profile), FIGURE, beyond, capacity)
 
     @classmethod
     def of_fitting(cls, run: str, gpu: str, forecast: Forecast) -> MemoryEvidence:
         """A run that did not run out of memory, and says no more."""
         capacity = forecast.memory_capacity
         room = 1 - (forecast.peak_memory - forecast.learned_memory) / capacity
-        return cls(run, gpu, forecast.profile, RAN, room, capacity)
+        return cls(run, gpu, shipped_profile(forecast.profile), RAN, room, capacity)
 
     def to_dict(self) -> dict[str, Any]:
         """Its part of a file."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from plancast import _core, alternatives, default_space, several_spaces
+from plancast.arguments import shipped_profile
 from plancast.errors import InputError
 from plancast.fine_tuning import figures, fine_tuned
 from plancast.forecast import Forecast
@@ -59,7 +60,7 @@ def software(framework: str | None, profile: str | None, model: Model) -> tuple[
         name = framework_name(framework)
         return name, profile or FRAMEWORKS[name].profiles[0]
     used = profile or (DEFAULT_PROFILE if model.seq > 0 else _OF_NETS)
-    own = (name for name, one in FRAMEWORKS.items() if used in one.profiles)
+    own = (name for name, one in FRAMEWORKS.items() if shipped_profile(used) in one.profiles)
     return next(own, framework_name("megatron")), used
 
 
@@ -67,7 +68,7 @@ def written_for(framework: str, profile: str) -> list[str]:
     """What to say where argument files are those of another software than the profile's."""
     from plancast.frameworks.formats import FRAMEWORKS
 
-    if profile in FRAMEWORKS[framework].profiles:
+    if shipped_profile(profile) in FRAMEWORKS[framework].profiles:
         return []
     return [f"no argument files of `{profile}` are written: the file is one of {framework}"]
 

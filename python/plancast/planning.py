@@ -336,6 +336,16 @@ def profiles() -> list[str]:
     return names
 
 
+def profile_additions() -> dict[str, str]:
+    """What may be added to the name of a profile (`deepspeed+liger`), with what it is.
+
+    >>> profile_additions()["flash-attention-3"]
+    'attention by FlashAttention-3'
+    """
+    additions: dict[str, str] = _core.profile_additions()
+    return additions
+
+
 def why_framework_cannot_run(profile: str, strategy: Strategy | str) -> str:
     """What a plan has that the framework of a software profile has not, or an empty text.
 

@@ -39,7 +39,7 @@ KINDS: dict[str, Callable[[], list[str]]] = {
     "models": models,
     "machines": Machine.presets,
     "gpus": gpus,
-    "profiles": lambda: list(_core.profile_names()),
+    "profiles": lambda: [*_core.profile_names(), *(f"+{a}" for a in _core.profile_additions())],
     "ops": lambda: list(_core.OpRule.names()),
     "recipes": lambda: [recipe.name for recipe in recipes()],
 }
@@ -84,6 +84,10 @@ def kinds_of(name: str) -> list[tuple[str, str]]:
     for kind in KINDS:
         asked = bare if kind == "machines" else name
         match = next((one for one in KINDS[kind]() if one.lower() == asked.lower()), None)
+        base, plus, _ = name.partition("+")
+        if kind == "profiles" and plus and base in _core.profile_names():
+            _core.profile_description(name)  # or says what is wrong with the additions
+            match = name
         if match is not None:
             found.append((kind, match))
     if found:
@@ -165,6 +169,9 @@ def _gpu(name: str) -> dict[str, Any]:
 
 
 def _profile(name: str) -> dict[str, Any]:
+    if name.startswith("+"):  # behind another's name
+        what = _core.profile_additions()[name[1:]]
+        return {"name": name, "what": what, "lineage": "", "from_documentation": False}
     return {
         "name": name,
         "what": _core.profile_description(name),

@@ -6,6 +6,7 @@ import re
 
 from plancast import _core
 from plancast.adapters import EVERY_PRODUCT
+from plancast.arguments import shipped_profile
 from plancast.errors import InputError
 
 # What a software is mostly used for, where its name says so.
@@ -58,10 +59,11 @@ def instead(text: str) -> str:
     """
     word = text.strip().lower()
     profile = _PROFILES.get(word, _SHORT.get(word, word))
-    if profile in _core.profile_names():
+    if shipped_profile(profile) in _core.profile_names():
+        usual = _USUAL_PLANS.get(shipped_profile(profile), "tp=8,mb=1")
         return (
             f"`{text}` is a software profile, and `-s` takes a plan. Write `--profile {profile} "
-            f"-s {_USUAL_PLANS.get(profile, 'tp=8,mb=1')}`, with sizes of your own."
+            f"-s {usual}`, with sizes of your own."
         )
     if word in _ADAPTERS:
         return f"`{text}` is no plan by itself. {adapters(word)}"

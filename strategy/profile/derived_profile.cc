@@ -19,19 +19,50 @@
 namespace plancast {
 namespace {
 
-// Empties a field, which may lie in a message of it: `limits.zero`.
+absl::Status NoField(absl::string_view path) {
+  return absl::InvalidArgumentError(absl::StrCat("`without` names `", path,
+                                                 "`, which is no field of a profile. ",
+                                                 "proto/software_profile.proto lists them."));
+}
+
+// Takes an entry out of a list: of texts the text, of messages those of its rule.
+absl::Status ClearEntry(absl::string_view path, absl::string_view name, absl::string_view entry,
+                        google::protobuf::Message* message) {
+  const auto* field = message->GetDescriptor()->FindFieldByName(std::string(name));
+  if (field == nullptr || !field->is_repeated()) return NoField(path);
+  const auto* of_message = field->message_type();
+  const auto* rule = of_message == nullptr ? nullptr : of_message->FindFieldByName("rule");
+  const bool texts = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING;
+  if (!texts && rule == nullptr) return NoField(path);
+  const auto* reflection = message->GetReflection();
+  const auto is_it = [&](int i) {
+    if (texts) return reflection->GetRepeatedString(*message, field, i) == entry;
+    const auto& element = reflection->GetRepeatedMessage(*message, field, i);
+    return element.GetReflection()->GetString(element, rule) == entry;
+  };
+  int kept = 0;
+  for (int i = 0; i < reflection->FieldSize(*message, field); ++i) {
+    if (!is_it(i)) reflection->SwapElements(message, field, i, kept++);
+  }
+  while (reflection->FieldSize(*message, field) > kept) reflection->RemoveLast(message, field);
+  return absl::OkStatus();
+}
+
+// Empties a field, which may lie in a message of it (`limits.zero`), or takes an entry out of a
+// list
+// (`eager[rms_norm]`).
 absl::Status ClearField(absl::string_view path, google::protobuf::Message* message) {
+  if (const size_t bracket = path.find('['); bracket != path.npos && path.back() == ']') {
+    return ClearEntry(path, path.substr(0, bracket),
+                      path.substr(bracket + 1, path.size() - bracket - 2), message);
+  }
   const std::vector<std::string> names = absl::StrSplit(path, '.');
   for (size_t i = 0; i < names.size(); ++i) {
     const auto* field = message->GetDescriptor()->FindFieldByName(names[i]);
     const bool last = i + 1 == names.size();
     const bool opens =
         field != nullptr && !field->is_repeated() && field->message_type() != nullptr;
-    if (field == nullptr || !(last || opens)) {
-      return absl::InvalidArgumentError(absl::StrCat("`without` names `", path,
-                                                     "`, which is no field of a profile. ",
-                                                     "proto/software_profile.proto lists them."));
-    }
+    if (field == nullptr || !(last || opens)) return NoField(path);
     const auto* reflection = message->GetReflection();
     if (last) {
       reflection->ClearField(message, field);
@@ -78,6 +109,22 @@ absl::StatusOr<proto::SoftwareProfile> ReadDerivedProfile(absl::string_view text
     message = std::move(base);
   }
   return message;
+}
+
+absl::StatusOr<proto::SoftwareProfile> WithAdditions(proto::SoftwareProfile profile,
+                                                     absl::Span<const EmbeddedFile* const> files) {
+  for (const EmbeddedFile* file : files) {
+    ASSIGN_OR_RETURN(auto added,
+                     ParseTextProto<proto::SoftwareProfile>(file->contents, file->path));
+    for (const std::string& field : added.without()) {
+      RETURN_IF_ERROR(ClearField(field, &profile)) << file->path;
+    }
+    added.clear_without();
+    added.set_name(absl::StrCat(profile.name(), "+", added.name()));
+    added.set_description(absl::StrCat(profile.description(), "; ", added.description()));
+    profile.MergeFrom(added);
+  }
+  return profile;
 }
 
 }  // namespace plancast

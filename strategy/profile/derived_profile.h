@@ -3,6 +3,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "base/embedded_file.h"
 #include "proto/software_profile.pb.h"
 
 namespace plancast {
@@ -11,6 +13,11 @@ namespace plancast {
 // that it is `without`. `what` names the text in errors.
 absl::StatusOr<proto::SoftwareProfile> ReadDerivedProfile(absl::string_view text,
                                                           absl::string_view what);
+
+// `profile` with these files in turn: each is without fields of what is before it, adds to its
+// lists and overrides the rest. Errors: of the texts.
+absl::StatusOr<proto::SoftwareProfile> WithAdditions(proto::SoftwareProfile profile,
+                                                     absl::Span<const EmbeddedFile* const> files);
 
 }  // namespace plancast
 

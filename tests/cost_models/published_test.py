@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plancast.accuracy.calibration import attention, published
+from plancast.accuracy.calibration import attention, attention_rows, published
 from plancast.accuracy.calibration.rows import Gpu
 
 PEAK = {"fp16": 1307e12, "bf16": 1307e12, "fp32": 163.4e12}
@@ -58,3 +58,13 @@ def test_memory_is_the_median_of_the_loops():
     assert "assumption" in messages["MI325X"]["fit"]["note"]
     assert not messages["MI300X"]["fit"]["note"]
     assert all(message["own_only"] for message in messages.values())
+
+
+def test_what_is_published_of_cudnn_stands_beside_rows_of_its_kind():
+    rows = attention_rows.cudnn_rows()
+    assert set(rows["gpu"]) == {"B200-SXM", "GB300"}
+    first = rows[(rows["gpu"] == "B200-SXM") & (rows["q_len"] == 8192)]
+    flops = 4 * 128 * 128 * 8192**2 / 2
+    assert first["time_us"][0] == pytest.approx(flops / 1211e6)
+    assert first["time_us"][1] == pytest.approx(2.5 * flops / 945e6)
+    assert set(rows[rows["gpu"] == "GB300"]["impl"]) == {"cudnn"}

@@ -62,7 +62,7 @@ def board(folder, *softwares):
 )
 def test_software_is_known_whatever_its_case(name, profile):
     for spelt in (name, name.lower(), name.upper()):
-        assert software.profile_for(spelt) == (profile, f"for `{spelt}`")
+        assert software.shipped_profile_for(spelt) == (profile, f"for `{spelt}`")
 
 
 @pytest.mark.parametrize(
@@ -77,29 +77,29 @@ def test_software_is_known_whatever_its_case(name, profile):
     ],
 )
 def test_a_row_may_say_its_dispatcher(name, dispatcher, profile):
-    assert software.profile_for(name, dispatcher)[0] == profile
+    assert software.shipped_profile_for(name, dispatcher)[0] == profile
 
 
 def test_gpt2_has_modules_of_its_own_in_transformers():
     for name in ("transformers, eager PyTorch 2.1", "PyTorch 2.1 (NeuSight)"):
-        assert software.profile_for(name, model="gpt2-large")[0] == "transformers-gpt2"
-        assert software.profile_for(name, model="bert-large")[0] == "transformers"
+        assert software.shipped_profile_for(name, model="gpt2-large")[0] == "transformers-gpt2"
+        assert software.shipped_profile_for(name, model="bert-large")[0] == "transformers"
 
 
 def test_networks_of_unknown_software_are_no_transformers():
-    assert software.profile_for("x", network=True)[0] == "nvidia-pytorch"
-    assert software.profile_for("x")[0] == "megatron-core"
+    assert software.shipped_profile_for("x", network=True)[0] == "nvidia-pytorch"
+    assert software.shipped_profile_for("x")[0] == "megatron-core"
 
 
 def test_experts_of_fixed_capacity_have_a_profile():
-    profile, why = software.profile_for(
+    profile, why = software.shipped_profile_for(
         "Megatron-Bridge 25.09 NeMo Container", "alltoall", token_drop=True
     )
     assert (profile, why) == (
         "megatron-bridge-drop",
         "for `Megatron-Bridge 25.09 NeMo Container` with token drop",
     )
-    assert software.profile_for("DeepSpeed", token_drop=True)[0] == "deepspeed"
+    assert software.shipped_profile_for("DeepSpeed", token_drop=True)[0] == "deepspeed"
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_published_runs_of_automodel_are_of_its_benchmark_recipes(model, experts
     name = "NeMo AutoModel 26.02"
     before = {"automodel-benchmark": "automodel-2025"}.get(profile, profile)
     for undated in ("NeMo AutoModel main (Oct 2025)", "AutoModel"):
-        assert software.profile_for(undated, experts=experts, model=model)[0] == before
-    assert software.profile_for(name, "deepep", experts=experts, model=model)[0] == profile
+        assert software.shipped_profile_for(undated, experts=experts, model=model)[0] == before
+    assert software.shipped_profile_for(name, "deepep", experts=experts, model=model)[0] == profile
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_recipes_say_what_is_not_overlapped_or_kept_elsewhere():
     ],
 )
 def test_recipes_of_nemo_go_by_model(model, profile, recompute):
-    assert software.profile_for("NeMo 24.07", model=model)[0] == profile
+    assert software.shipped_profile_for("NeMo 24.07", model=model)[0] == profile
     assert software.recompute_of("NeMo 24.07", model) == recompute
     assert software.recompute_of("Megatron-LM main", model) is None
 
@@ -224,8 +224,11 @@ def test_batches_are_cut_in_as_many_as_there_are_stages_where_they_divide(
 @pytest.mark.parametrize(("fused", "profile"), [(True, "-fused"), (False, "-flex")])
 def test_products_of_experts_may_be_one_kernel(fused, profile):
     name = "Megatron-Bridge 26.06 NeMo Container"
-    assert software.profile_for(name, "hybridep", fused=fused)[0] == f"megatron-bridge{profile}"
-    assert software.profile_for("DeepSpeed", fused=fused)[0] == "deepspeed"
+    assert (
+        software.shipped_profile_for(name, "hybridep", fused=fused)[0]
+        == f"megatron-bridge{profile}"
+    )
+    assert software.shipped_profile_for("DeepSpeed", fused=fused)[0] == "deepspeed"
 
 
 def test_every_rule_names_a_profile_that_is_shipped():
@@ -246,3 +249,19 @@ def test_software_that_no_rule_knows_is_warned_of(tmp_path):
     assert "column `software`" in known_by_none
     assert "software not stated (1 row)" in not_stated
     assert board(tmp_path, "PyTorch").warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [
+        ("NeMo 24.07 (Sept update)", "nemo-2024+cudnn-2024"),
+        ("Megatron-Core r0.8.0 (Megatron-LM 2024-07)", "megatron-core+cudnn-2024"),
+        ("Megatron-Core 0.12", "megatron-core+cudnn-2025"),
+        ("Megatron-LM main", "megatron-core"),
+        ("Megatron-Bridge 25.11 NeMo Container", "megatron-bridge+cudnn-2025"),
+        ("DeepSpeed 0.19.2 + Liger-Kernel, FA3", "deepspeed+liger+flash-attention-3"),
+        ("HF Trainer FSDP, flash-attn 3", "fsdp+flash-attention-3"),
+    ],
+)
+def test_words_of_a_row_add_to_its_profile(name, profile):
+    assert software.profile_for(name)[0] == profile

@@ -12,13 +12,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "strategy/profile/additions.h"
 #include "tests/testing/status_matchers.h"
 
 namespace plancast {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 TEST(SoftwareProfileTest, EveryShippedProfileReadsAndIsNamedAsItsFile) {
   for (const std::string& name : SoftwareProfileNames()) {
@@ -42,6 +46,37 @@ TEST(SoftwareProfileTest, AnUnknownNameGetsTheNearest) {
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("no software profile `megatron-cor`. Did you mean "
                                  "`megatron-core`?")));
+}
+
+TEST(SoftwareProfileTest, EveryAdditionAddsToEveryProfile) {
+  for (const std::string& name : SoftwareProfileNames()) {
+    for (const std::string& addition : ProfileAdditionNames()) {
+      EXPECT_THAT(SoftwareProfileNames(), Not(Contains(addition)));
+      const std::string both = absl::StrCat(name, "+", addition);
+      ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile(both));
+      EXPECT_EQ(profile.name, both);
+      EXPECT_EQ(profile.base, name);
+    }
+  }
+}
+
+TEST(SoftwareProfileTest, AdditionsReplaceWhatTheyAreAbout) {
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile plain, FindSoftwareProfile("deepspeed"));
+  ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile,
+                       FindSoftwareProfile("deepspeed+liger+flash-attention-3"));
+  EXPECT_EQ(profile.kernels.attention_kernel, "flash-attention-3");
+  EXPECT_EQ(profile.kernels.extra.count("rms_norm"), 0);
+  EXPECT_EQ(plain.kernels.extra.count("rms_norm"), 1);
+  EXPECT_EQ(profile.kernels.eager.count("lora_add"), 1);
+  EXPECT_EQ(profile.lineage, plain.lineage);
+  EXPECT_EQ(profile.data_parallel.bucket_bytes, plain.data_parallel.bucket_bytes);
+  EXPECT_THAT(FindSoftwareProfile("deepspeed+ligre"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("profile `deepspeed+ligre`"), HasSubstr("`liger`?"))));
+  EXPECT_THAT(FindSoftwareProfile("deepspeed+liger+liger"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("adds `liger` twice")));
+  EXPECT_THAT(FindSoftwareProfile("deepspeed+"), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(FindSoftwareProfile("+liger"), StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST(SoftwareProfileTest, PadsTheVocabularyForEveryTpRank) {

@@ -29,6 +29,7 @@
 #include "python/plancast/bindings/status.h"
 #include "python/plancast/bindings/types.h"
 #include "strategy/precision.h"
+#include "strategy/profile/additions.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
 
@@ -244,7 +245,7 @@ void AddHeld(const PySession& session, const Machine& machine, Job* job) {
   if (session.learned == nullptr) return;
   SimResult all;  // what hangs on this factor alone
   all.makespan_ps = CeilToPicoseconds(1);
-  all.factors[absl::StrCat("memory/", job->profile.name)] = {1.0, 0};
+  all.factors[absl::StrCat("memory/", job->profile.base)] = {1.0, 0};
   const double share = session.learned->Log(all);
   int64_t& bytes = job->profile.memory.context_bytes;
   bytes = std::max<int64_t>(bytes + std::llround(share * machine.device().capacity_bytes()), 0);
@@ -379,6 +380,13 @@ void BindPredict(py::module_& m) {
     return moments;
   });
   m.def("profile_names", [] { return SoftwareProfileNames(); });
+  m.def("profile_additions", [] {
+    std::map<std::string, std::string> additions;
+    for (const std::string& name : ProfileAdditionNames()) {
+      additions[name] = ValueOrThrow(DescribeProfileAddition(name));
+    }
+    return additions;
+  });
   // Why the framework of a profile cannot run a plan, or nothing: FrameworkLimits.
   m.def(
       "why_framework_cannot_run",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from plancast.arguments import shipped_profile
 from plancast.errors import InputError
 from plancast.frameworks.formats import FRAMEWORKS, framework_name
 from plancast.frameworks.heading import headed
@@ -44,7 +45,7 @@ def write_forecast(
     said = dict(_items(normal(forecast.strategy)))
     for key in ("dp", "mb", "accum"):
         said.setdefault(key, chosen[key])
-    if forecast.profile not in FRAMEWORKS[name].profiles:
+    if shipped_profile(forecast.profile) not in FRAMEWORKS[name].profiles:
         # Another profile's defaults are not those of the framework.
         for key in _OF_PROFILE:
             if key in chosen and (key != "bucket" or name in _BUCKETS):

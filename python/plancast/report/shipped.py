@@ -188,8 +188,12 @@ def _profile_story(name: str) -> RenderableType:
     table.row("known from", known)
     if row["lineage"]:
         table.row("measured runs", f"of the {row['lineage']} lineage")
+    if name.startswith("+"):
+        table.row("added to", f"any profile: deepspeed{name}")
+        return Group(Text(name, style="bold"), table)
     lacks = [why for plan in _PROBES if (why := _core.why_framework_cannot_run(name, plan))]
-    table.row("has not", ", ".join(why.partition(" has no ")[2] or why for why in lacks) or "-")
+    words = dict.fromkeys(why.partition(" has no ")[2] or why for why in lacks)
+    table.row("has not", ", ".join(words) or "-")
     return Group(Text(name, style="bold"), table)
 
 

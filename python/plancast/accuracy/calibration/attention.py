@@ -15,8 +15,13 @@ BACKWARD_WANTED = ["backward_factor", "backward_floor_s"]
 # Time per FLOP backward over forward where no rows tell. Dao, FlashAttention-2 (2023),
 # abstract and section 3: up to 73 % of the peak forward and 63 % backward. Shah et al.,
 # FlashAttention-3 (2024), figures 5 and 6: 648 and 561 TFLOP/s, head dimension 128, 16,384
-# positions without a mask (cuDNN 595 and 516, FlashAttention-2 370 and 322).
-PUBLISHED_BACKWARD = {"A100-SXM-80GB": 0.73 / 0.63, "H100-SXM-80GB": 648 / 561}
+# positions without a mask (cuDNN 595 and 516, FlashAttention-2 370 and 322). B300's chip:
+# attention_cudnn.csv, GB300, cuDNN 9.22, 32,768 positions under a mask.
+PUBLISHED_BACKWARD = {
+    "A100-SXM-80GB": 0.73 / 0.63,
+    "H100-SXM-80GB": 648 / 561,
+    "B300-SXM": 1953 / 1490,
+}
 
 
 def kernels_of(rows: Rows, gpu: Gpu, dtype: str) -> Kernels:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .attention_rows import CUDNN, CUDNN_SOURCE, cudnn_rows
 from .rows import ALIASES, Gpu, Rows
 
 
@@ -22,8 +23,8 @@ class Selection:
 
     @property
     def own_only(self) -> bool:
-        """Whether the rows ran on other units than the type's own."""
-        return "pseudo" in self.data
+        """Whether the rows ran on other units than the type's own, or were all published."""
+        return "pseudo" in self.data or self.data.startswith(CUDNN.name)
 
 
 # GEMM: per coefficient type, the first (source, dtype of the rows) that a GPU
@@ -79,13 +80,18 @@ MAX_ROWS = 1500
 # Attention, forward: per GPU the kernels that training would run, best first.
 # Beside each, whose kernels they are (cost_models/data/attention_kernels.textproto).
 ATTENTION_CHOICES = {
-    ("cudnn",): "cudnn-9",
-    ("te/flash",): "cudnn-9",
+    ("cudnn",): "cudnn-2026",
+    ("te/flash",): "cudnn-2025",
     ("sglang 0.5.14 fa3", "sglang 0.5.14 flash_attention_v3"): "flash-attention-3-serving",
-    ("sglang 0.5.14 trtllm_mha",): "cudnn-9",
+    ("sglang 0.5.14 trtllm_mha",): "trtllm-serving",
     ("sglang 0.5.10 flash_attention",): "flash-attention-2-serving",
     ("sglang 0.5.14 flashinfer", "vllm 0.24.0 vllm_flash_attn_fa2"): "flash-attention-2-serving",
     ("flash_attn_varlen (FA2)",): "flash-attention-2",
+}
+# Chips on which libraries have kernels of their own, which the same file compares.
+ARCHITECTURES = {
+    "H100-SXM-80GB": "hopper",
+    **dict.fromkeys(("B200-SXM", "B300-SXM", "GB200", "GB300"), "blackwell"),
 }
 
 
@@ -163,7 +169,10 @@ def other_gemm_sources(rows: Rows, selection: Selection) -> list[tuple[str, str,
 
 
 def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
-    """Forward and backward rows together, one selection a GPU, 16-bit."""
+    """Forward and backward rows together, one selection a GPU, 16-bit; among them what is
+    published of cuDNN (attention_rows.py)."""
+    published = cudnn_rows()
+    rows = rows.followed_by(published[published.is_in("gpu", gpus)])
     usable = rows[
         (rows["window"] == 0)
         & rows.is_in("dtype", ("bf16", "fp16"))
@@ -188,8 +197,13 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
                 floor = chosen["time_us"][forward].min()
                 chosen = chosen[~forward | (chosen["time_us"] > 2 * floor)]
             gpu = gpus[name]
-            source = str(chosen["source"][0]) if "source" in chosen.columns else ""
-            data = f"{file_of('attention', source)} ({', '.join(choice)})"
+            sources = (
+                np.unique(chosen["source"].astype(str)) if "source" in chosen.columns else [""]
+            )
+            names = sorted(
+                {CUDNN.name if s == CUDNN_SOURCE else file_of("attention", s) for s in sources}
+            )
+            data = f"{' and '.join(names)} ({', '.join(choice)})"
             result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data, kernel))
             break
     return result
@@ -211,7 +225,7 @@ def select_quantized_attention(rows: Rows, gpus: dict[str, Gpu], dtype: str) -> 
     ]
     data = f"{file_of('attention')} ({impl} {dtype})"
     return [
-        Selection(gpus[name], dtype, gpus[name].peaks["fp8"], chosen, data, "cudnn-9")
+        Selection(gpus[name], dtype, gpus[name].peaks["fp8"], chosen, data, "cudnn-2026")
         for name in _gpu_names(usable)
         if len(chosen := usable[usable["gpu"] == name]) >= MIN_ATTENTION_ROWS
     ]

@@ -15,6 +15,7 @@ import numpy as np
 from plancast.accuracy.table import Table
 
 from . import attention
+from .attention_rows import Collected
 from .fit import Coefficients, Statistics
 from .generic import DEFAULT_FACTOR_SIGMA
 from .rows import Gpu, Rows
@@ -29,8 +30,6 @@ FitMessage = Callable[[str, Statistics, float, str], Message]
 AITER = Path(__file__).with_name("attention_aiter.csv")
 AITER_SOURCE = "attention_aiter.csv (ROCm/aiter @e404860, op_tests/cpp/mha/README.md, a16)"
 AITER_KERNEL = "aiter-v3"
-HEAD_DIM = 128
-BACKWARD_FLOPS = 2.5
 
 
 @dataclass(frozen=True)
@@ -77,29 +76,13 @@ _ASSUMED_SIGMA = 0.15
 def aiter_rows(gpu: str, path: Path = AITER) -> Rows:
     """The rows of one GPU, in the columns of attention.csv; none where it has no column."""
     table = Table(path)
-    columns: dict[str, list[float]] = {name: [] for name in attention.COLUMNS}
-    phases: list[str] = []
+    collected = Collected()
     for cells in table.rows() if f"{gpu}_forward" in table.columns else ():
-        sizes = {n: cells.whole(n) or 0 for n in ("batch", "heads", "kv_heads", "seq", "causal")}
-        flops = 4 * HEAD_DIM * sizes["batch"] * sizes["heads"] * float(sizes["seq"]) ** 2
-        flops /= 2 if sizes["causal"] else 1
-        for phase, times in (("forward", 1.0), ("backward", BACKWARD_FLOPS)):
+        for phase in ("forward", "backward"):
             rate = cells.positive(f"{gpu}_{phase}")
-            if rate is None:
-                continue
-            row = {
-                **sizes,
-                "q_len": sizes["seq"],
-                "kv_len": sizes["seq"],
-                "head_dim": HEAD_DIM,
-                "head_dim_v": HEAD_DIM,
-                "window": 0,
-                "time_us": flops * times / rate * 1e-6,
-            }
-            for name, column in columns.items():
-                column.append(row[name])
-            phases.append("train_bwd" if phase == "backward" else "train_fwd")
-    return Rows({**{n: np.array(c) for n, c in columns.items()}, "phase": np.array(phases)})
+            if rate is not None:
+                collected.add(cells, rate, phase == "backward")
+    return collected.rows()
 
 
 def attention_messages(

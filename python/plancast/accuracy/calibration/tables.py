@@ -174,6 +174,10 @@ def fit_attention(selections: list[plan.Selection], fitting: Fitting) -> dict[st
         rows = s.rows[s.rows["phase"] != "train_bwd"]
         forward[s.gpu.name] = (rows, *attention.fit_forward(rows, s.gpu, s.dtype))
     told = {name: attention.told_by(rows) for name, (rows, _, _) in forward.items()}
+    # What is typed of one GPU says nothing of others.
+    for s in selections:
+        if s.own_only:
+            told[s.gpu.name] = set()
     losses = [c["causal_loss"] for gpu, (_, c, _) in forward.items() if "causal_loss" in told[gpu]]
     rates = {s.gpu.name: s.peak / s.gpu.sms for s in selections}
     softmax = {
@@ -201,12 +205,17 @@ def fit_attention(selections: list[plan.Selection], fitting: Fitting) -> dict[st
             "fit": fitting.fit_message(s.data, stats, DEFAULT_FACTOR_SIGMA, note),
             "kernel": s.kernel,
         }
+        if s.gpu.name in plan.ARCHITECTURES:
+            message["architecture"] = plan.ARCHITECTURES[s.gpu.name]
+        if s.own_only:
+            message["own_only"] = True
         backward = s.rows[s.rows["phase"] == "train_bwd"]
         if len(backward):
             more, stats = attention.fit_backward(backward, s.gpu, s.dtype, coefficients)
             message.update(more)
             message["backward_fit"] = fitting.fit_message(s.data, stats, DEFAULT_FACTOR_SIGMA)
-            factors.append(more["backward_factor"])
+            if not s.own_only:
+                factors.append(more["backward_factor"])
         messages[s.gpu.name] = message
     for name, message in messages.items():
         if "backward_factor" not in message:

@@ -247,6 +247,9 @@ def _candidates(row: Row, shipped: RowRecipe | None, chosen: dict[str, str]) -> 
     adapters = row.assumption("lora")
     if adapters is not None:
         nodes[""] = {"lora": directive(adapters)}
+    pieces = row.assumption("loss_pieces")
+    if pieces is not None:
+        nodes["head"] = {"micro_batches": int(pieces), "max_ongoing": 1}
     apart = row.assumption("checkpoint_num_layers")
     if apart not in (None, "1"):
         chosen["checkpoints"] = f"one a layer (the row has one for {apart})"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plancast import _core
+from plancast.arguments import shipped_profile
 from plancast.forecast import Forecast
 
 _SOFTWARE = "software/"
@@ -53,7 +54,7 @@ def terms_of(forecast: Forecast, device: str) -> ErrorTerms:
         if not name.startswith(_SOFTWARE)
     }
     return ErrorTerms(
-        profile=forecast.profile,
+        profile=shipped_profile(forecast.profile),
         from_documentation=_core.profile_from_documentation(forecast.profile),
         device=device,
         factors=factors,

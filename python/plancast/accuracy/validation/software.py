@@ -17,7 +17,17 @@ DEFAULT = "megatron-core"
 DEFAULT_OF_NETWORKS = "nvidia-pytorch"
 
 
-def profile_for(
+def profile_for(software: str, dispatcher: str | None = None, **how: Any) -> tuple[str, str]:
+    """The profile of `shipped_profile_for` with what words add to it (additions.yaml), and why.
+
+    >>> profile_for("NeMo 24.07")[0], profile_for("DeepSpeed 0.19 + Liger, FA3")[0]
+    ('nemo-2024+cudnn-2024', 'deepspeed+liger+flash-attention-3')
+    """
+    profile, why = shipped_profile_for(software, dispatcher, **how)
+    return "+".join([profile, *_additions(software)]), why
+
+
+def shipped_profile_for(
     software: str,
     dispatcher: str | None = None,
     *,
@@ -27,7 +37,7 @@ def profile_for(
     model: str = "",
     network: bool = False,
 ) -> tuple[str, str]:
-    """The profile, and why.
+    """The shipped profile, and why.
 
     Args:
       software: what ran, in a row's words.
@@ -38,11 +48,11 @@ def profile_for(
       model: its name.
       network: the model is no transformer.
 
-    >>> profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
+    >>> shipped_profile_for("Megatron-LM commit 6985e58938 (2021)")[0]
     'megatron-sc21'
-    >>> profile_for("Megatron-Bridge 25.11", "deepep")[0]
+    >>> shipped_profile_for("Megatron-Bridge 25.11", "deepep")[0]
     'megatron-bridge-flex'
-    >>> profile_for("NeMo 24.07", model="gpt3-20b")[0]
+    >>> shipped_profile_for("NeMo 24.07", model="gpt3-20b")[0]
     'nemo-2024-dropout'
     """
     entry = _entry(software)
@@ -325,11 +335,23 @@ def _entry(software: str) -> dict[str, Any] | None:
 
 
 @cache
+def _additions(software: str) -> list[str]:
+    """What its words add to a profile."""
+    found = (
+        next((e["add"] for e in kind if re.search(e["match"], software, re.IGNORECASE)), None)
+        for kind in _read("additions.yaml")
+    )
+    return [addition for addition in found if addition is not None]
+
+
+@cache
 def _table() -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = _read("software.yaml")
+    return entries
+
+
+def _read(name: str) -> Any:
     import yaml
 
-    text = (
-        resources.files("plancast.accuracy.validation").joinpath("software.yaml").read_text("utf-8")
-    )
-    entries: list[dict[str, Any]] = yaml.safe_load(text)
-    return entries
+    text = resources.files("plancast.accuracy.validation").joinpath(name).read_text("utf-8")
+    return yaml.safe_load(text)
