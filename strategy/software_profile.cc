@@ -12,6 +12,10 @@ int64_t SoftwareProfile::PaddedVocab(int64_t vocab, int64_t tp) const {
   return (vocab + multiple - 1) / multiple * multiple;
 }
 
+absl::string_view SoftwareProfile::base() const {
+  return absl::string_view(name).substr(0, name.find('+'));
+}
+
 std::string SoftwareProfile::StructureKey() const {
   if (!settled_key.empty()) return settled_key;
   std::string key;

@@ -181,7 +181,7 @@ struct SoftwareProfile {
   };
 
   std::string name;
-  std::string base;  // of its name what is before the first `+`: whose runs tell of it
+  absl::string_view base() const;  // of it what is before the first `+`: whose runs tell of it
   std::string description;
   FrameworkLimits limits;           // what searches may try
   std::string lineage;              // whose runs tell of one another: `megatron`, `pytorch`

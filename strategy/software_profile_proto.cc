@@ -273,7 +273,6 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   RETURN_IF_ERROR(CheckFractions(p));
   SoftwareProfile profile;
   profile.name = p.name();
-  profile.base = p.name().substr(0, p.name().find('+'));
   profile.description = p.description();
   ASSIGN_OR_RETURN(profile.limits, LimitsFromProto(p.limits()));
   profile.kernels.fusions.insert(p.fusions().begin(), p.fusions().end());

@@ -96,15 +96,15 @@ SoftwareLevel Uncertainty::LevelOf(const SoftwareProfile& profile) const {
     if (lineage.name != profile.lineage) continue;
     of = {level + lineage.level, lineage.sources, lineage.name};
   }
-  if (const MeasuredSoftware* const runs = RunsOf(profile.base)) of.log += runs->level;
+  if (const MeasuredSoftware* const runs = RunsOf(profile.base())) of.log += runs->level;
   return of;
 }
 
 void Uncertainty::AddTo(const SoftwareProfile& profile, SimResult* result) const {
   const double seconds = ToSeconds(result->makespan_ps);
-  FactorShare& share = result->factors[absl::StrCat("software/", profile.base)];
+  FactorShare& share = result->factors[absl::StrCat("software/", profile.base())];
   share.seconds = seconds;
-  const bool well_known = !profile.from_documentation && RunsOf(profile.base) != nullptr;
+  const bool well_known = !profile.from_documentation && RunsOf(profile.base()) != nullptr;
   share.sigma = well_known ? software_from_source : software_from_documentation;
   result->own_variance_s2 += seconds * plan * seconds * plan;
 }

@@ -117,7 +117,7 @@ std::vector<std::string> ExtrapolationWarnings(const Uncertainty& uncertainty,
   std::vector<std::string> warnings;
   AddFactors(result, &warnings);
   AddTopology(machine, result, &warnings);
-  const MeasuredSoftware* const runs = uncertainty.RunsOf(profile.base);
+  const MeasuredSoftware* const runs = uncertainty.RunsOf(profile.base());
   AddSoftware(runs, profile, &warnings);
   if (runs != nullptr) AddReach(*runs, plan, seq, machine, &warnings);
   return warnings;

@@ -58,7 +58,9 @@ TEST(DefaultKernelCostModel, TheLastRankOfABalancedRingIsAmongTheSlowest) {
         const double last = step(positions, positions / 2), first = step(positions / 2, positions);
         const double least = positions > 4096 ? 0.97 : 0.93;
         EXPECT_GE(last, least * first) << gpu << " " << positions << " " << backward;
-        EXPECT_LE(last, 1.25 * first) << gpu << " " << positions << " " << backward;
+        // Blocks of keys go over all queries: few of them leave SMs idle for the longest one.
+        const double most = positions > 4096 ? 1.25 : 1.4;
+        EXPECT_LE(last, most * first) << gpu << " " << positions << " " << backward;
       }
     }
   }

@@ -22,6 +22,7 @@ RESULTS = {
     "ExplainedDifference", "Explanation",
     "JobForecast", "LaunchConfig", "ParetoFront", "Plan", "Sensitivities", "SynthesizedAlgorithm",
     "WhatIf", "Comparison", "Sizing", "SpotRun", "TrainingRun", "Failures.names", "profiles",
+    "profile_additions",
     "recompute_sets", "rules", "Machine.presets", "Model.presets", "Model.from_torch", "flows",
 }  # fmt: skip
 

@@ -55,7 +55,7 @@ TEST(SoftwareProfileTest, EveryAdditionAddsToEveryProfile) {
       const std::string both = absl::StrCat(name, "+", addition);
       ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile(both));
       EXPECT_EQ(profile.name, both);
-      EXPECT_EQ(profile.base, name);
+      EXPECT_EQ(profile.base(), name);
     }
   }
 }

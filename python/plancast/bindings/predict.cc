@@ -245,7 +245,7 @@ void AddHeld(const PySession& session, const Machine& machine, Job* job) {
   if (session.learned == nullptr) return;
   SimResult all;  // what hangs on this factor alone
   all.makespan_ps = CeilToPicoseconds(1);
-  all.factors[absl::StrCat("memory/", job->profile.base)] = {1.0, 0};
+  all.factors[absl::StrCat("memory/", job->profile.base())] = {1.0, 0};
   const double share = session.learned->Log(all);
   int64_t& bytes = job->profile.memory.context_bytes;
   bytes = std::max<int64_t>(bytes + std::llround(share * machine.device().capacity_bytes()), 0);
