@@ -13,6 +13,9 @@ namespace {
 
 // Queries (forward) or keys (backward) of one thread block.
 constexpr double kBlock = 128;
+// What a kernel draws over the fastest one, by their rates: FlashAttention-2 on an H100 of Meta's,
+// whose boards are capped at 500 W, 335 TFLOP/s of the 373 without a cap (docs/cost_models.md).
+constexpr double kDrawExponent = 1.0 / 3;
 
 // Pairs of query and key that one head computes, masked ones of the blocks on
 // the diagonal included.
@@ -82,8 +85,9 @@ std::optional<KernelCost> AttentionModel::Estimate(const KernelSpec& kernel,
   const AttentionKernels& kernels = AttentionKernels::Shipped();
   const double slower = kernels.Slowdown(kernel.library, c.kernel, c.architecture, kernel.backward);
   if (products != nullptr) {
-    // One that takes so many times as long as the fastest for the same work draws so much less.
-    const double draw = kernels.Slowdown("", c.kernel, c.architecture, kernel.backward) / slower;
+    // One that takes longer than the fastest for the same work draws less, but needs more for it.
+    const double fastest = kernels.Slowdown("", c.kernel, c.architecture, kernel.backward);
+    const double draw = std::pow(fastest / slower, kDrawExponent);
     unit.peak_flops *= tables_.PowerScale(*products, unit.coefficients, device, draw);
   }
   const AttentionTime time = TimeOfAttention(kernel, c, unit, device);

@@ -86,8 +86,8 @@ TEST(PowerCapsTest, AKernelThatDrawsLessLosesLess) {
            model.Estimate(kernel, whole)->seconds_alone;
   };
   EXPECT_GT(loss("flash-attention-3"), 1.2);
-  // Takes 1.75 times as long: 4/7 of the power, and 5/7 may be drawn.
-  EXPECT_EQ(loss("flash-attention-2"), 1);
+  // Takes 1.75 times as long and draws 0.83 times as much, of which 0.86 is left under the cap.
+  EXPECT_NEAR(loss("flash-attention-2"), 1.12, 0.01);
 }
 
 }  // namespace
