@@ -122,10 +122,27 @@ _ON_ROCM = {
     "torchtitan": "torchtitan-rocm",
 }
 _OF_AMD = re.compile(r"MI\d")
+# Of GPUs that are known by their names those that an addition to a profile has kernels for. Version 3
+# of FlashAttention is Hopper's, version 4 Hopper's and Blackwell's; the others need tensor cores of
+# Ampere.
+_KNOWN = re.compile(r"(A|B|GB|GH|H|L|M|MI|P|T|V)\d|RTX|GTX|Titan|Vega|Intel|Gaudi")
+_HOPPER, _BLACKWELL = r"H\d|GH\d", r"G?B\d"
+_SINCE_AMPERE = rf"A\d|L4|RTX[34-]|{_HOPPER}|{_BLACKWELL}"
+_KERNELS_FOR = {
+    "flash-attention-3": _HOPPER,
+    "flash-attention-4": f"{_HOPPER}|{_BLACKWELL}",
+    **dict.fromkeys(
+        ("flash-attention-2", "flex-attention", "cudnn-2024", "cudnn-2025", "cudnn-2026"),
+        _SINCE_AMPERE,
+    ),
+}
 
 
 def profile(value: Any, gpu: str) -> str:
     """The name of a software profile on a machine's GPUs, several of which are joined by `+`.
+
+    Raises:
+      InputError: no text, or an addition that has no kernels for a GPU.
 
     >>> profile("megatron-core", "MI300X"), profile("megatron-core", "H100-SXM-80GB+MI300X")
     ('megatron-rocm', 'megatron-core')
@@ -133,8 +150,20 @@ def profile(value: Any, gpu: str) -> str:
     'torchtitan-rocm+liger'
     """
     name, plus, additions = word(value, "profile").partition("+")
+    for addition in additions.split("+") if plus else ():
+        _check_kernels(addition, gpu, str(value))
     of_amd = all(_OF_AMD.match(one) for one in gpu.split("+"))
     return (_ON_ROCM.get(name, name) if of_amd else name) + plus + additions
+
+
+def _check_kernels(addition: str, gpu: str, said: str) -> None:
+    has = _KERNELS_FOR.get(addition, "")
+    for one in gpu.split("+"):
+        if _KNOWN.match(one) and not re.match(has, one):
+            raise InputError(
+                f"profile `{said}`: `{addition}` has no kernels for {one}. Leave it out, and the "
+                "profile's own attention runs."
+            )
 
 
 def shipped_profile(name: str) -> str:

@@ -58,6 +58,10 @@ def _machine(name: str, hosts: int) -> pc.Machine:
     return pc.Machine.preset(name, hosts=hosts)
 
 
+# Behind the name of a profile: kernels that run on every GPU.
+_ADDED = (*[""] * 8, "+liger", "+launch-blocking", "+liger+launch-blocking")
+
+
 @functools.cache
 def _names() -> tuple[list[str], list[str], list[str]]:
     """All models, machines and profiles."""
@@ -116,7 +120,7 @@ def draw(seed: int) -> Plan:
         keys.append(f"ep={rng.choice((2, 4, 8))}")
     options: dict[str, Any] = {
         "batch": dp * micro_batch * micro_batches,
-        "profile": rng.choice(("megatron-core", *profiles)),
+        "profile": rng.choice(("megatron-core", *profiles)) + rng.choice(_ADDED),
         "dtype": rng.choice(DTYPES),
     }
     if rng.random() < 0.1:
