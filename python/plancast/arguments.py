@@ -123,7 +123,7 @@ _ON_ROCM = {
 }
 _OF_AMD = re.compile(r"MI\d")
 # Of GPUs that are known by name those that an addition to a profile has kernels for. Version 3 of
-# FlashAttention is Hopper's, version 4 Hopper's and Blackwell's; the others need Ampere's tensor cores.
+# FlashAttention is Hopper's, version 4 Hopper's and Blackwell's; others need Ampere's tensor cores.
 _KNOWN = re.compile(r"(A|B|GB|GH|H|L|M|MI|P|T|V)\d|RTX|GTX|Titan|Vega|Intel|Gaudi")
 _HOPPER, _BLACKWELL = r"H\d|GH\d", r"G?B\d"
 _SINCE_AMPERE = rf"A\d|L4|RTX[34-]|{_HOPPER}|{_BLACKWELL}"
