@@ -100,9 +100,11 @@ def test_a_software_profile_is_no_plan(refused):
     ("said", "preset"),
     [
         ("meta-llama/Meta-Llama-3-8B", "llama3-8b"),
-        ("meta-llama/Llama-3.1-70B-Instruct", "llama3-70b"),
+        ("meta-llama/Llama-3.1-70B-Instruct", "llama3.1-70b"),
         ("mistralai/Mixtral-8x7B-v0.1", "mixtral-8x7b"),
         ("Qwen/Qwen3-8B", "qwen3-8b"),
+        ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"),
+        ("meta-llama/Llama-3.2-1B", "llama3.2-1b"),
         ("google/gemma-2-9b-it", "gemma2-9b"),
         ("bigscience/bloom", "bloom-176b"),
     ],
@@ -114,7 +116,7 @@ def test_names_of_the_hub_are_taken_from_the_catalogue(said, preset, no_hub):
 
 @pytest.mark.parametrize(
     "said",
-    ["mistralai/Mistral-7B-v0.3", "meta-llama/Llama-3.2-1B", "deepseek-ai/R1-Distill-Llama-70B"],
+    ["mistralai/Mistral-7B-v0.3", "Qwen/Qwen2-0.5B", "deepseek-ai/R1-Distill-Llama-70B"],
 )
 def test_names_of_the_hub_with_other_sizes_are_not_guessed(refused, said, no_hub):
     answer = refused(model=said)
@@ -127,7 +129,7 @@ def test_a_name_of_the_hub_is_told_behind_the_result(cli, no_hub):
     code, _, err = cli("predict", "-m", "meta-llama/Llama-3.1-8B", *plan)
     assert code == 0
     assert err == (
-        "plancast: note: `meta-llama/Llama-3.1-8B` has the sizes of `llama3-8b`, 8,192 tokens a "
+        "plancast: note: `meta-llama/Llama-3.1-8B` has the sizes of `llama3.1-8b`, 8,192 tokens a "
         "sequence\n"
     )
 

@@ -35,6 +35,12 @@ def test_passes_leave_out_the_optimizer_and_what_is_between_iterations(tmp_path)
     assert passes.evidence.log == pytest.approx(whole.evidence.log - math.log(share))
 
 
+def test_a_bare_loop_leaves_out_what_is_between_iterations(tmp_path):
+    whole, step = results_of(tmp_path, ("eager", ""), ("eager", "timed=step"))
+    assert whole.breakdown["other"] > 0
+    assert step.predicted == pytest.approx(whole.predicted - whole.breakdown["other"])
+
+
 def test_some_software_times_passes(tmp_path):
     said, unsaid = results_of(
         tmp_path, ("NeuSight", "timed=passes"), ("NeuSight", ""),
@@ -47,5 +53,6 @@ def test_some_software_times_passes(tmp_path):
 def test_other_words_are_refused(tmp_path):
     (result,) = results_of(tmp_path, ("eager", "timed=forward"))
     assert result.unsupported == (
-        "`timed=forward` is no part of an iteration; `timed=passes` leaves the optimizer out"
+        "`timed=forward` is no part of an iteration; `timed=step` leaves out what is done between "
+        "iterations, `timed=passes` the optimizer, too"
     )

@@ -23,8 +23,6 @@ _TUNED = re.compile(
 # Series whose sizes are those of an earlier one, by their model cards and config.json files.
 _SAME_SIZES = (
     (re.compile(r"^meta-", re.IGNORECASE), ""),
-    (re.compile(r"^llama-?3\.[13]-(?=8b|70b)", re.IGNORECASE), "llama3-"),
-    (re.compile(r"^qwen2\.5-(?=7b|72b)", re.IGNORECASE), "qwen2-"),
     (re.compile(r"^deepseek-r1$", re.IGNORECASE), "deepseek-v3"),
     (re.compile(r"^bloom$", re.IGNORECASE), "bloom-176b"),
 )
@@ -45,7 +43,7 @@ def preset(name: str) -> str | None:
     """The preset with the sizes of a model on the hub, or None.
 
     >>> preset("meta-llama/Llama-3.1-70B-Instruct"), preset("mistralai/Mixtral-8x7B-v0.1")
-    ('llama3-70b', 'mixtral-8x7b')
+    ('llama3.1-70b', 'mixtral-8x7b')
     >>> preset("deepseek-ai/DeepSeek-R1-Distill-Llama-70B")
     """
     from plancast.models import presets

@@ -23,9 +23,24 @@ EXACT = {
     "llama3-8b": 8_030_261_248,
     "llama3-70b": 70_553_706_496,
     "llama3-405b": 405_853_388_800,
+    "llama3.1-8b": 8_030_261_248,
+    "llama3.1-70b": 70_553_706_496,
+    "llama3.2-1b": 1_235_814_400,
+    "llama3.2-3b": 3_212_749_824,
+    "llama3.3-70b": 70_553_706_496,
     "mistral-7b": 7_241_732_096,
     "qwen2-7b": 7_615_616_512,
     "qwen2-72b": 72_706_203_648,
+    "qwen2.5-0.5b": 494_032_768,
+    "qwen2.5-1.5b": 1_543_714_304,
+    "qwen2.5-3b": 3_085_938_688,
+    "qwen2.5-7b": 7_615_616_512,
+    "qwen2.5-14b": 14_770_033_664,
+    "qwen2.5-32b": 32_763_876_352,
+    "qwen2.5-72b": 72_706_203_648,
+    "qwen3-0.6b": 596_049_920,
+    "qwen3-1.7b": 1_720_574_976,
+    "qwen3-4b": 4_022_468_096,
     "qwen3-8b": 8_190_735_360,
     "qwen3-14b": 14_768_307_200,
     "qwen3-32b": 32_762_123_264,
@@ -124,7 +139,7 @@ def test_names_tell_the_size(name):
     scale = {"m": 1e6, "b": 1e9, "t": 1e12}.get(text[-1])
     if scale is None or not text[:-1].replace(".", "").isdigit():
         pytest.skip("the name has no size")
-    if name in ("gemma-2b", "gemma-7b", "gemma2-2b", "mpt-1b", "mpt-3b"):
+    if name in ("gemma-2b", "gemma-7b", "gemma2-2b", "mpt-1b", "mpt-3b", "llama3.2-1b"):
         pytest.skip("the name is rounded down")
     assert Model.preset(name).parameters == pytest.approx(float(text[:-1]) * scale, rel=0.09)
 
