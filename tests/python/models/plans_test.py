@@ -8,7 +8,7 @@ MACHINE = pc.Machine.preset("dgx-h100", hosts=4)
 PLANS = ["dp=32,zero=1", "tp=2,sp,pp=2", "tp=2,pp=2,recompute=full", "tp=4,sp,attn=unfused"]
 OF_EXPERTS = ["ep=8,zero=1", "tp=2,sp,ep=4,etp=1,pp=2"]
 # Heads that 2 or 4 ranks cannot share.
-ODD_HEADS = {"gpt2-xl": (2, 4), "phi3-medium": (4,)}
+ODD_HEADS = {"gpt2-xl": (2, 4), "phi3-medium": (4,), "qwen2.5-0.5b": (4,)}
 
 
 @pytest.mark.parametrize("name", presets.transformers())
