@@ -14,7 +14,7 @@ namespace {
 // Queries (forward) or keys (backward) of one thread block.
 constexpr double kBlock = 128;
 // What a kernel draws over the fastest one, by their rates: FlashAttention-2 on an H100 of Meta's,
-// whose boards are capped at 500 W, 335 TFLOP/s of the 373 without a cap (docs/cost_models.md).
+// taken to be capped at 500 W, 335 TFLOP/s of the 373 without a cap (docs/cost_models.md).
 constexpr double kDrawExponent = 1.0 / 3;
 
 // Pairs of query and key that one head computes, masked ones of the blocks on
