@@ -48,8 +48,8 @@ absl::Status ClearEntry(absl::string_view path, absl::string_view name, absl::st
   return absl::OkStatus();
 }
 
-// Empties a field, which may lie in a message of it (`limits.zero`), or takes an entry out of a list
-// (`eager[rms_norm]`).
+// Empties a field, which may lie in a message of it (`limits.zero`), or takes an entry out of a
+// list (`eager[rms_norm]`).
 absl::Status ClearField(absl::string_view path, google::protobuf::Message* message) {
   if (const size_t bracket = path.find('['); bracket != path.npos && path.back() == ']') {
     return ClearEntry(path, path.substr(0, bracket),
