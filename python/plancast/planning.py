@@ -70,7 +70,7 @@ def predict(
       batch: global batch, samples per step; absent: dp * mb * accum.
       dtype: matmul precision, `bf16`, `fp16`, `fp32`, `tf32`, `fp8`, `fp8-row`,
         `fp8-block`, `mxfp8` or `nvfp4`.
-      profile: how the framework runs (`plancast.profiles()`).
+      profile: how the framework runs (`plancast.profiles()`, `plancast.profile_additions()`).
       cuda_graphs: launch captured CUDA graphs even if the profile does not.
       session: shared memo; a fresh one by default.
       records: measured kernels to go by (docs/records.md); with a session, give them to that.

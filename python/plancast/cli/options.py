@@ -106,7 +106,8 @@ def add_model(
         "--profile",
         default=Default(profile),
         metavar="NAME",
-        help=f"software profile: how the framework runs (default {profile})",
+        help="software profile: how the framework runs, with kernels of other libraries as in "
+        f"deepspeed+liger+flash-attention-3 (default {profile})",
     )
 
 
