@@ -63,7 +63,7 @@ def names(kind: str, words: list[str]) -> list[str]:
     """Names of a kind that have all words in them, letter case aside.
 
     >>> names("models", ["llama3", "8b"])
-    ['llama3-8b', 'llava-llama3-8b']
+    ['llama3-8b', 'llama3.1-8b', 'llava-llama3-8b']
     """
     known = KINDS[kind]()
     found = [name for name in known if all(word.lower() in name.lower() for word in words)]
