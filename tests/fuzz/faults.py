@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from plancast import output
 from plancast.cli.main import main as plancast
 
 from tests.fuzz.fault_commands import COMMANDS, Command, contents, write_inputs
@@ -101,6 +102,7 @@ def run(line: tuple[str, ...], folder: Path, before: Callable[[], object] = lamb
             traceback.print_exc()
             sys.stderr.flush()
         finally:
+            output.clean()  # as the interpreter does where a process ends by itself (atexit)
             os._exit(code)
     os.close(write)
     with os.fdopen(read, errors="replace") as said:
