@@ -54,18 +54,12 @@ class MemoryEvidence:
         `of`: what is forecast of the same meaning (allocated, reserved); else of all of a device.
         """
         capacity = forecast.memory_capacity
+        software = shipped_profile(forecast.profile)
         before = forecast.peak_memory - forecast.learned_memory
         if measured is None:
-            return cls(
-                run,
-                gpu,
-                shipped_profile(forecast.profile),
-                RAN_OUT,
-                1 - before / capacity,
-                capacity,
-            )
+            return cls(run, gpu, software, RAN_OUT, 1 - before / capacity, capacity)
         beyond = (measured - (before if of is None else of)) / capacity
-        return cls(run, gpu, shipped_profile(forecast.profile), FIGURE, beyond, capacity)
+        return cls(run, gpu, software, FIGURE, beyond, capacity)
 
     @classmethod
     def of_fitting(cls, run: str, gpu: str, forecast: Forecast) -> MemoryEvidence:

@@ -101,6 +101,8 @@ def file_of(family: str, source: str = "") -> str:
     >>> file_of("gemm", "aiter"), file_of("gemm", "aic")
     ('gemm_aiter.csv', 'gemm.csv')
     """
+    if source == CUDNN_SOURCE:
+        return CUDNN.name
     return f"{family}_{source}.csv" if source in OWN_FILES[family] else f"{family}.csv"
 
 
@@ -200,9 +202,7 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
             sources = (
                 np.unique(chosen["source"].astype(str)) if "source" in chosen.columns else [""]
             )
-            names = sorted(
-                {CUDNN.name if s == CUDNN_SOURCE else file_of("attention", s) for s in sources}
-            )
+            names = sorted({file_of("attention", source) for source in sources})
             data = f"{' and '.join(names)} ({', '.join(choice)})"
             result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data, kernel))
             break

@@ -173,11 +173,11 @@ def fit_attention(selections: list[plan.Selection], fitting: Fitting) -> dict[st
     for s in selections:
         rows = s.rows[s.rows["phase"] != "train_bwd"]
         forward[s.gpu.name] = (rows, *attention.fit_forward(rows, s.gpu, s.dtype))
-    told = {name: attention.told_by(rows) for name, (rows, _, _) in forward.items()}
     # What is typed of one GPU says nothing of others.
-    for s in selections:
-        if s.own_only:
-            told[s.gpu.name] = set()
+    told = {
+        s.gpu.name: set() if s.own_only else attention.told_by(forward[s.gpu.name][0])
+        for s in selections
+    }
     losses = [c["causal_loss"] for gpu, (_, c, _) in forward.items() if "causal_loss" in told[gpu]]
     rates = {s.gpu.name: s.peak / s.gpu.sms for s in selections}
     softmax = {

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from plancast import _core
+from plancast.accuracy.validation.data_files import read_yaml
 from plancast.frameworks import plan
 
 DEFAULT = "megatron-core"
@@ -339,19 +339,12 @@ def _additions(software: str) -> list[str]:
     """What its words add to a profile."""
     found = (
         next((e["add"] for e in kind if re.search(e["match"], software, re.IGNORECASE)), None)
-        for kind in _read("additions.yaml")
+        for kind in read_yaml("additions.yaml")
     )
     return [addition for addition in found if addition is not None]
 
 
 @cache
 def _table() -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = _read("software.yaml")
+    entries: list[dict[str, Any]] = read_yaml("software.yaml")
     return entries
-
-
-def _read(name: str) -> Any:
-    import yaml
-
-    text = resources.files("plancast.accuracy.validation").joinpath(name).read_text("utf-8")
-    return yaml.safe_load(text)

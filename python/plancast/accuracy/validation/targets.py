@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from plancast.accuracy.validation.data_files import read_yaml
 from plancast.accuracy.validation.fitting_plans import oom_table
 from plancast.accuracy.validation.learning_curve import ALL, JOB, SOFTWARE
 from plancast.accuracy.validation.predict_row import RowResult
@@ -203,10 +203,5 @@ _SCORES: dict[str, Callable[[Scoreboard, dict[str, str]], _Found]] = {
 
 @cache
 def _targets() -> list[dict[str, Any]]:
-    import yaml
-
-    text = (
-        resources.files("plancast.accuracy.validation").joinpath("targets.yaml").read_text("utf-8")
-    )
-    entries: list[dict[str, Any]] = yaml.safe_load(text)
+    entries: list[dict[str, Any]] = read_yaml("targets.yaml")
     return entries
