@@ -81,6 +81,23 @@ bool TransfersBlock(const PlanOptions& options, const SoftwareProfile& profile) 
          (options.vpp == 1 || !profile.pipeline.interleaved_p2p_overlaps);
 }
 
+BlockedSteps::BlockedSteps(const PlanOptions& options, const SoftwareProfile& profile,
+                           const std::vector<ScheduleStep>& schedule)
+    : flush_(TransfersBlock(options, profile) ? 0 : schedule.size()) {
+  if (!profile.pipeline.ends_block || options.vpp == 1 || !CanBlock(options)) return;
+  const auto is = [](Phase phase) {
+    return [phase](const ScheduleStep& step) { return step.phase == phase; };
+  };
+  const auto first_back = std::find_if(schedule.begin(), schedule.end(), is(Phase::kBackward));
+  const auto last_forward = std::find_if(schedule.rbegin(), schedule.rend(), is(Phase::kForward));
+  warm_up_ = static_cast<size_t>(first_back - schedule.begin());
+  flush_ = static_cast<size_t>(last_forward.base() - schedule.begin());
+  if (flush_ <= warm_up_) return;  // they never take turns
+  // The first backward pass follows a forward one of its turn, the last forward pass leads one.
+  if (warm_up_ > 0) --warm_up_;
+  ++flush_;
+}
+
 void StageTransfers::Send(Crossing* crossing, const ScheduleStep& step, int32_t feeder) {
   if (crossing->block < 0) {
     crossing->block = BlockOf(*crossing, /*sends=*/true);

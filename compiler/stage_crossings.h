@@ -40,14 +40,31 @@ std::vector<ChunkCrossings> CrossingsOf(const ProgramInputs& inputs, const Stage
 std::vector<size_t> AlikeChunks(const ProgramInputs& inputs, const StageContents& contents,
                                 const std::vector<ChunkCrossings>& chunks, bool apart);
 
-// Whether compute waits for transfers between stages, sends included.
+// Whether compute waits for all transfers between stages, sends included.
 bool TransfersBlock(const PlanOptions& options, const SoftwareProfile& profile);
 
-// Writes what a stage sends and receives. `blocking`: compute waits for transfers, sends included.
+// For which steps of a stage's schedule it does: all, none, or those of warm-up and flush, before
+// and after forward and backward passes take turns.
+class BlockedSteps {
+ public:
+  BlockedSteps(const PlanOptions& options, const SoftwareProfile& profile,
+               const std::vector<ScheduleStep>& schedule);
+  bool OfSend(size_t step) const { return step < warm_up_ || step >= flush_; }
+  // A step's input is received together with what the step before it sends.
+  bool OfReceive(size_t step) const { return OfSend(step > 0 ? step - 1 : 0); }
+
+ private:
+  size_t warm_up_ = 0, flush_;  // so many steps; from this step on
+};
+
+// Writes what a stage sends and receives.
 class StageTransfers {
  public:
-  StageTransfers(const ProgramInputs& inputs, int64_t stage, bool blocking, ProgramWriter* writer)
-      : in_(inputs), stage_(stage), blocking_(blocking), writer_(*writer) {}
+  StageTransfers(const ProgramInputs& inputs, int64_t stage, ProgramWriter* writer)
+      : in_(inputs), stage_(stage), writer_(*writer) {}
+
+  // From here on compute waits for transfers, or does not.
+  void Block(bool blocks) { blocking_ = blocks; }
 
   // A step's result, ready with instance `feeder`.
   void Send(Crossing* crossing, const ScheduleStep& step, int32_t feeder);
@@ -60,7 +77,7 @@ class StageTransfers {
 
   const ProgramInputs& in_;
   const int64_t stage_;
-  const bool blocking_;
+  bool blocking_ = false;
   ProgramWriter& writer_;
 };
 

@@ -36,10 +36,9 @@ class StageWriter {
       : in_(in),
         options_(*in.options),
         stage_(stage),
-        blocking_(TransfersBlock(options_, *in.profile)),
         contents_(in, stage),
         writer_(catalogue, assembly, program, joins),
-        transfers_(in, stage, blocking_, &writer_),
+        transfers_(in, stage, &writer_),
         sharded_(ShardsBodies(options_, contents_)
                      ? std::make_unique<Sharded>(in, contents_, &writer_)
                      : nullptr),
@@ -64,10 +63,12 @@ class StageWriter {
     Reserve(schedule);
     gradients_.Begin();
     const LastPasses last_pass = Prepare(schedule);
+    const BlockedSteps blocked(options_, *in_.profile, schedule);
     if (!parking_ && !spread_) turns_.Begin(schedule, last_pass, options_.pp);
     for (size_t begin = 0; begin < schedule.size();) {
       begin += turns_.Append(begin);
       const size_t end = begin + BatchSize(schedule, begin);
+      transfers_.Block(blocked.OfReceive(begin));
       int32_t feeders[kMaxBatch];
       for (size_t i = begin; i < end; ++i) feeders[i - begin] = Fetch(schedule[i]);
       const bool pairs = schedule[begin].pairs;
@@ -78,6 +79,7 @@ class StageWriter {
         feeder = Run(schedule[i], feeder, last_pass.GoesBackAt(i));
         if (parking_) parking_->AfterStep(static_cast<int64_t>(i), feeder);
       }
+      transfers_.Block(blocked.OfSend(begin));
       for (size_t i = begin; i < end; ++i) PassOn(schedule[i], feeders[i - begin]);
       begin = end;
     }
@@ -210,13 +212,12 @@ class StageWriter {
     return step.micro_batch < in_.placement->copies();
   }
 
-  // Steps between two batches of transfers. Megatron's interleaved schedule without overlap
-  // exchanges everything once per forward-backward pair: the inputs of both before, their results
-  // after (megatron/schedules.py, send_forward_backward_recv_forward_backward).
+  // Steps between two batches of transfers. Megatron's interleaved schedule without overlap has two
+  // for a forward-backward pair (schedules.py, send_forward_backward_recv_forward_backward).
   size_t BatchSize(const std::vector<ScheduleStep>& schedule, size_t i) const {
-    const bool pair = blocking_ && options_.vpp > 1 && i + 1 < schedule.size() &&
-                      schedule[i].phase == Phase::kForward &&
-                      schedule[i + 1].phase == Phase::kBackward;
+    const bool pair =
+        options_.vpp > 1 && i + 1 < schedule.size() && schedule[i].phase == Phase::kForward &&
+        schedule[i + 1].phase == Phase::kBackward && TransfersBlock(options_, *in_.profile);
     // Of two micro-batches at one visit results are summed behind the second (VocabularySchedule).
     const bool visit = options_.vocab_parallel == VocabParallel::kVocab1 &&
                        i + 1 < schedule.size() && schedule[i].phase == Phase::kBackward &&
@@ -447,7 +448,6 @@ class StageWriter {
   const ProgramInputs& in_;
   const PlanOptions& options_;
   const int64_t stage_;
-  const bool blocking_;  // compute waits for transfers, sends included
   StageContents contents_;
   ProgramWriter writer_;
   StageTransfers transfers_;

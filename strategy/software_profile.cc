@@ -122,6 +122,7 @@ SoftwareProfile SoftwareProfile::For(DType dtype, Schedule schedule) const {
   settled.settled_key = settled.StructureKey();
   // Bodies know nothing of transfers between stages: schedules share them.
   if (pipeline.interleaved_p2p_overlaps && schedule == Schedule::kInterleaved) {
+    settled.pipeline.ends_block = pipeline.p2p_blocking && !pipeline.interleaved_ends_overlap;
     settled.pipeline.p2p_blocking = settled.pipeline.p2p_host_sync = false;
   }
   return settled;

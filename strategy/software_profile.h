@@ -75,11 +75,10 @@ struct SoftwareProfile {
     DType state_dtype = DType::kFp32;         // the optimizer's moments
     std::optional<DType> second_state_dtype;  // the second moment's, where it is another
     bool bf16_gradients_in_fp32 = false;      // whatever grad_dtype and reduce_dtype say
-    // In 8 or 4 bits: activations of products are gathered and kept in that type.
-    bool quantized_activations = false;
-    bool quantized_gathers = false;        // only gathered in that type, with one scale a tensor
-    std::set<std::string> unquantized;     // products in 16 bits: last part of an op's name
-    std::optional<DType> attention_dtype;  // of fused attention; absent: of activations
+    bool quantized_activations = false;       // of products: gathered and kept in their 8 or 4 bits
+    bool quantized_gathers = false;           // only gathered in that type, with one scale a tensor
+    std::set<std::string> unquantized;        // products in 16 bits: last part of an op's name
+    std::optional<DType> attention_dtype;     // of fused attention; absent: of activations
     PLANCAST_KEY_FIELDS(Types, grad_dtype, reduce_dtype, main_grad_dtype, param_dtype, gather_dtype,
                         master_weights, master_dtype, state_dtype, second_state_dtype,
                         bf16_gradients_in_fp32, quantized_activations, quantized_gathers,
@@ -105,8 +104,7 @@ struct SoftwareProfile {
     OptimizerType type = OptimizerType::kAdam;
     bool foreach_optimizer = false;  // one pass for each arithmetic operation of it
     SharedUpdate shared;             // of ranks that share the state
-    // The norm of all gradients; LAMB asks for it, too.
-    bool finds_norm() const { return grad_clip || type == OptimizerType::kLamb; }
+    bool finds_norm() const { return grad_clip || type == OptimizerType::kLamb; }  // of all
     PLANCAST_KEY_FIELDS(Update, fresh_gradients, casts_gradients, zero_grad, grad_clip,
                         fp16_overflow_check, type, foreach_optimizer, shared)
   };
@@ -141,8 +139,10 @@ struct SoftwareProfile {
     bool p2p_blocking = false;        // compute waits for the send as well
     bool p2p_host_sync = false;       // the host waits for every point-to-point batch
     bool interleaved_p2p_overlaps = false;  // whatever p2p_blocking and p2p_host_sync say
+    bool interleaved_ends_overlap = false;  // in warm-up and flush, too
+    bool ends_block = false;  // settled: compute waits for transfers there, and not in between
     PLANCAST_KEY_FIELDS(Pipeline, p2p_scatter_gather, p2p_blocking, p2p_host_sync,
-                        interleaved_p2p_overlaps)
+                        interleaved_p2p_overlaps, interleaved_ends_overlap, ends_block)
   };
 
   // Mixtures of experts.

@@ -325,6 +325,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.kernels.fuse_wgrad_accumulation = p.fuse_wgrad_accumulation();
   profile.types.bf16_gradients_in_fp32 = p.bf16_gradients_in_fp32();
   profile.pipeline.interleaved_p2p_overlaps = p.interleaved_p2p_overlaps();
+  profile.pipeline.interleaved_ends_overlap = p.interleaved_ends_overlap();
   profile.types.quantized_activations = p.quantized_activations();
   profile.types.quantized_gathers = p.quantized_gathers();
   profile.kernels.reduces_each_product = p.reduces_each_product();

@@ -107,6 +107,8 @@ TEST(SoftwareProfileTest, InterleavedSendsOverlapInMegatronCore) {
   EXPECT_TRUE(profile.For(DType::kBf16, Schedule::k1f1b).pipeline.p2p_blocking);
   EXPECT_FALSE(profile.For(DType::kBf16, Schedule::kInterleaved).pipeline.p2p_blocking);
   EXPECT_FALSE(profile.For(DType::kBf16, Schedule::kInterleaved).pipeline.p2p_host_sync);
+  EXPECT_TRUE(profile.For(DType::kBf16, Schedule::kInterleaved).pipeline.ends_block);
+  EXPECT_FALSE(profile.For(DType::kBf16, Schedule::k1f1b).pipeline.ends_block);
 }
 
 constexpr char kSmall[] = R"pb(

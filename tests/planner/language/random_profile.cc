@@ -11,6 +11,8 @@ void DrawProfile(Dice& dice, SoftwareProfile* profile) {
   p.update.fresh_gradients = dice.Maybe(4);
   p.pipeline.p2p_blocking = dice.Maybe(3);
   p.pipeline.p2p_host_sync = dice.Maybe(3);
+  p.pipeline.interleaved_p2p_overlaps = dice.Maybe(2);
+  p.pipeline.interleaved_ends_overlap = dice.Maybe(3);
   p.pipeline.p2p_scatter_gather = dice.Maybe(3);
   p.data_parallel.pipelines_sync_each = dice.Maybe(2);
   p.data_parallel.pipelines_reshard = dice.Maybe(2);
