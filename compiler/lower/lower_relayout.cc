@@ -101,6 +101,26 @@ std::vector<RelayoutStep> StepsInstead(const LowerContext& context, const Relayo
   return steps;
 }
 
+// How much of its 16 bits an exchange of context parallelism moves where attention runs in fp8.
+// Transformer Engine (attention/dot_product_attention/context_parallel.py) quantises queries, keys,
+// values and the gradient of the output before they leave, unless in mxfp8; what attention makes it
+// writes in 8 bits with delayed scaling alone, in one launch.
+double ShareForAttention(const SoftwareProfile& profile, const RelayoutStep& step,
+                         const Layout& before) {
+  const bool gathers = step.kind == CollectiveKind::kAllGather;
+  if (profile.types.attention_dtype != DType::kFp8) return 1;
+  if (!gathers && step.kind != CollectiveKind::kAllToAll) return 1;
+  const auto of_positions = [&](int axis) {
+    const Placement &from = before.placements[axis], &to = step.after.placements[axis];
+    return from.is_shard() && (!to.is_shard() || from.dim < to.dim);
+  };
+  const bool comes = std::any_of(step.axes.begin(), step.axes.end(), of_positions);
+  const auto how = profile.calls.quantize.find(DType::kFp8);
+  const bool delayed = how != profile.calls.quantize.end() && how->second.launches == 1;
+  return comes || (delayed && !gathers) ? ElementBytes(DType::kFp8) / ElementBytes(DType::kBf16)
+                                        : 1;
+}
+
 }  // namespace
 
 std::vector<int> AxesOfCopies(const RelayoutStep& step, const Layout& before) {
@@ -169,10 +189,12 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
         PartsLieApart(*context.mesh, facts.shape, gathers ? source : r.after, r.axes);
     const bool copies = context.profile->kernels.first_dim_collectives && purpose == Purpose::kTp &&
                         (gathers || scatters) && apart && step.loop < 0;
-    const double share = gathers ? quantized_share : 1;
+    const bool exchanges = purpose == Purpose::kCp && facts.dtype == DType::kCompute;
+    const double in_8_bits = exchanges ? ShareForAttention(*context.profile, r, source) : 1;
+    const double share = in_8_bits < 1 ? in_8_bits : gathers ? quantized_share : 1;
     // Software that quantises an operand once for all products (host_calls.cc).
     const std::map<DType, Quantization>& quantize = context.profile->calls.quantize;
-    const auto once = share < 1 ? quantize.find(context.dtype) : quantize.end();
+    const auto once = share < 1 && in_8_bits == 1 ? quantize.find(context.dtype) : quantize.end();
     CommSpec comm;
     comm.kind = r.kind;
     comm.axes = axes;
@@ -206,7 +228,7 @@ int AddRelayout(const LowerContext& context, const BodyPlan& plan, const PlanSte
       const double part = source.LocalElements(*context.mesh, facts.shape) * element;
       const int reads = QuantizationReads(once->second.launches);
       if (!kept) add("quantize_operand", reads * part, sides * share * part);
-    } else if (share < 1) {
+    } else if (share < 1 && in_8_bits == 1) {
       // The largest magnitude is looked for, then the tensor is read again.
       const double part = source.LocalElements(*context.mesh, facts.shape) * element;
       add("gather_cast", 2 * part, share * part);

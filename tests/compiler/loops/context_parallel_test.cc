@@ -168,6 +168,37 @@ TEST(ContextParallelTest, SoftwareSaysWhatStepsSend) {
   }
 }
 
+// Transformer Engine's attention in fp8: queries, keys, values and the gradient of the output go in
+// 8 bits, what attention makes only where scales are known before; blocks of mxfp8 are made behind.
+TEST(ContextParallelTest, ExchangesOfAttentionInEightBits) {
+  const auto received = [](DType attention, int launches, const char* type, const char* block) {
+    PlanUnderTest plan = Cut(4, type);
+    plan.profile().types.attention_dtype = attention;
+    plan.profile().calls.quantize[DType::kFp8] = {launches, OrderedScales::kBoth};
+    const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+    EXPECT_OK(graph.status());
+    double bytes = 0;
+    if (graph.ok()) {
+      for (const auto& [kind, own] : Received(*graph, block)) bytes += own;
+    }
+    return bytes;
+  };
+  constexpr int kDelayed = 1, kCurrent = 4;
+  // Elements that a rank of four gets of queries, as many of the output, and of keys and values.
+  const double q = 2.0 * kSamples * kSeq * kHidden / 4 * 3 / 4;
+  const double kv = 2 * q * kKvHeads / kHeads;
+  EXPECT_EQ(received(DType::kMxfp8, kCurrent, "ulysses", "layer.F"), q + kv + q);
+  EXPECT_EQ(received(DType::kFp8, kCurrent, "ulysses", "layer.F"), (q + kv) / 2 + q);
+  EXPECT_EQ(received(DType::kFp8, kDelayed, "ulysses", "layer.F"), (q + kv + q) / 2);
+  EXPECT_EQ(received(DType::kFp8, kCurrent, "ulysses", "layer.B"), q / 2 + q + kv);
+  EXPECT_EQ(received(DType::kFp8, kDelayed, "ulysses", "layer.B"), (q + q + kv) / 2);
+  // Gathered keys and values, and sums of their gradients, which have no fewer bits.
+  EXPECT_EQ(received(DType::kFp8, kDelayed, "allgather", "layer.F"),
+            received(DType::kMxfp8, kDelayed, "allgather", "layer.F") / 2);
+  EXPECT_EQ(received(DType::kFp8, kDelayed, "allgather", "layer.B"),
+            received(DType::kMxfp8, kDelayed, "allgather", "layer.B") * 3 / 4);
+}
+
 // What is done beside attention in forward: bytes read and written of kernels by label.
 TEST(ContextParallelTest, SoftwareSaysWhatStepsMoveInMemory) {
   const ExecutionGraph graph = Compiled(AsTorch(4, false));
