@@ -27,7 +27,7 @@ def board(folder, *softwares):
         ("MLPerf MXNet", "nvidia-mxnet"),
         ("NVIDIA DeepLearningExamples MxNet", "nvidia-mxnet"),
         ("MLPerf PyTorch", "nvidia-pytorch"),
-        ("MLPerf NeMo (PyTorch)", "megatron-core"),
+        ("MLPerf NeMo (PyTorch)", "nvidia-mlperf"),
         ("PyTorch", "fsdp"),
         ("pytorch fsdp", "fsdp"),
         ("PyTorch DDP", "ddp"),
@@ -261,7 +261,19 @@ def test_software_that_no_rule_knows_is_warned_of(tmp_path):
         ("Megatron-Bridge 25.11 NeMo Container", "megatron-bridge+cudnn-2025"),
         ("DeepSpeed 0.19.2 + Liger-Kernel, FA3", "deepspeed+liger+flash-attention-3"),
         ("HF Trainer FSDP, flash-attn 3", "fsdp+flash-attention-3"),
+        ("NVIDIA MLPerf Training v3.1 (NeMo 23.09)", "nvidia-mlperf-2024"),
+        ("NVIDIA MLPerf Training v5.1 (NeMo 25.09)", "nvidia-mlperf+cudnn-2025"),
+        ("NVIDIA MLPerf Training v6.0 (Megatron-Bridge 26.04)", "nvidia-mlperf-2026+cudnn-2026"),
     ],
 )
 def test_words_of_a_row_add_to_its_profile(name, profile):
     assert software.profile_for(name)[0] == profile
+
+
+@pytest.mark.parametrize(
+    ("scaling", "added"),
+    [("", ""), ("current_scaling", ""), ("delayed_assumed", "+delayed-scaling")],
+)
+def test_how_a_row_scales_eight_bits_adds_to_its_profile(scaling, added):
+    profile, _ = software.profile_for("Megatron-Bridge 25.11", scaling=scaling)
+    assert profile == f"megatron-bridge+cudnn-2025{added}"

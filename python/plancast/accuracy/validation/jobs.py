@@ -89,6 +89,7 @@ def prepare(row: Row) -> RowJob:
         experts=bool(row.experts),
         model=row.model,
         network=_by_name(row),
+        scaling=row.assumption("fp8") or "",
     )
     chosen["profile"] = f"{profile} ({why})"
     try:
@@ -100,6 +101,9 @@ def prepare(row: Row) -> RowJob:
     types = types_of(row)
     if shipped is not None and shipped.exact and shipped.recipe.attention:
         types["attention_dtype"] = shipped.recipe.attention
+    attention = row.assumption("attention_dtype")
+    if attention is not None:
+        types["attention_dtype"] = attention
     graphs, dtype = _graphs(row, shipped, chosen), _dtype(row, chosen)
     return RowJob(row, model, profile, dtype, tuple(candidates), chosen, graphs, types)
 

@@ -17,14 +17,20 @@ DEFAULT = "megatron-core"
 DEFAULT_OF_NETWORKS = "nvidia-pytorch"
 
 
-def profile_for(software: str, dispatcher: str | None = None, **how: Any) -> tuple[str, str]:
+def profile_for(
+    software: str, dispatcher: str | None = None, *, scaling: str = "", **how: Any
+) -> tuple[str, str]:
     """The profile of `shipped_profile_for` with what words add to it (additions.yaml), and why.
+
+    `scaling`: how 8 bits are scaled, in a row's words.
 
     >>> profile_for("NeMo 24.07")[0], profile_for("DeepSpeed 0.19 + Liger, FA3")[0]
     ('nemo-2024+cudnn-2024', 'deepspeed+liger+flash-attention-3')
+    >>> profile_for("NeMo 25.04", scaling="delayed")[0]
+    'megatron-bridge+cudnn-2025+delayed-scaling'
     """
     profile, why = shipped_profile_for(software, dispatcher, **how)
-    return "+".join([profile, *_additions(software)]), why
+    return "+".join([profile, *_additions(f"{software} fp8={scaling}")]), why
 
 
 def shipped_profile_for(
@@ -335,10 +341,10 @@ def _entry(software: str) -> dict[str, Any] | None:
 
 
 @cache
-def _additions(software: str) -> list[str]:
-    """What its words add to a profile."""
+def _additions(words: str) -> list[str]:
+    """What they add to a profile."""
     found = (
-        next((e["add"] for e in kind if re.search(e["match"], software, re.IGNORECASE)), None)
+        next((e["add"] for e in kind if re.search(e["match"], words, re.IGNORECASE)), None)
         for kind in read_yaml("additions.yaml")
     )
     return [addition for addition in found if addition is not None]
