@@ -271,9 +271,14 @@ def test_words_of_a_row_add_to_its_profile(name, profile):
 
 
 @pytest.mark.parametrize(
-    ("scaling", "added"),
-    [("", ""), ("current_scaling", ""), ("delayed_assumed", "+delayed-scaling")],
+    ("said", "added"),
+    [
+        ("", ""),
+        ("fp8=current_scaling", ""),
+        ("fp8=delayed_assumed", "+delayed-scaling"),
+        ("fp8=delayed activation_input=fp8", "+delayed-scaling+fp8-activation-input"),
+    ],
 )
-def test_how_a_row_scales_eight_bits_adds_to_its_profile(scaling, added):
-    profile, _ = software.profile_for("Megatron-Bridge 25.11", scaling=scaling)
+def test_how_a_row_keeps_eight_bits_adds_to_its_profile(said, added):
+    profile, _ = software.profile_for("Megatron-Bridge 25.11", said=said)
     assert profile == f"megatron-bridge+cudnn-2025{added}"

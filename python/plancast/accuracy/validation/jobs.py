@@ -89,7 +89,7 @@ def prepare(row: Row) -> RowJob:
         experts=bool(row.experts),
         model=row.model,
         network=_by_name(row),
-        scaling=row.assumption("fp8") or "",
+        said=" ".join(f"{key}={row.assumption(key)}" for key in ("fp8", "activation_input")),
     )
     chosen["profile"] = f"{profile} ({why})"
     try:
@@ -101,9 +101,11 @@ def prepare(row: Row) -> RowJob:
     types = types_of(row)
     if shipped is not None and shipped.exact and shipped.recipe.attention:
         types["attention_dtype"] = shipped.recipe.attention
-    attention = row.assumption("attention_dtype")
+    attention, parameters = row.assumption("attention_dtype"), row.assumption("param_dtype")
     if attention is not None:
         types["attention_dtype"] = attention
+    if parameters is not None:
+        types["param_dtype"] = parameters
     graphs, dtype = _graphs(row, shipped, chosen), _dtype(row, chosen)
     return RowJob(row, model, profile, dtype, tuple(candidates), chosen, graphs, types)
 

@@ -18,19 +18,19 @@ DEFAULT_OF_NETWORKS = "nvidia-pytorch"
 
 
 def profile_for(
-    software: str, dispatcher: str | None = None, *, scaling: str = "", **how: Any
+    software: str, dispatcher: str | None = None, *, said: str = "", **how: Any
 ) -> tuple[str, str]:
     """The profile of `shipped_profile_for` with what words add to it (additions.yaml), and why.
 
-    `scaling`: how 8 bits are scaled, in a row's words.
+    `said`: assumptions of a row that add to it, too.
 
     >>> profile_for("NeMo 24.07")[0], profile_for("DeepSpeed 0.19 + Liger, FA3")[0]
     ('nemo-2024+cudnn-2024', 'deepspeed+liger+flash-attention-3')
-    >>> profile_for("NeMo 25.04", scaling="delayed")[0]
+    >>> profile_for("NeMo 25.04", said="fp8=delayed")[0]
     'megatron-bridge+cudnn-2025+delayed-scaling'
     """
     profile, why = shipped_profile_for(software, dispatcher, **how)
-    return "+".join([profile, *_additions(f"{software} fp8={scaling}")]), why
+    return "+".join([profile, *_additions(f"{software} {said}")]), why
 
 
 def shipped_profile_for(
