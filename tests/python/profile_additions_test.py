@@ -43,8 +43,8 @@ def test_liger_keeps_less_than_eager_modules():
 def test_gates_in_eight_bits_are_half_as_large():
     plan = "dp=1,tp=8,sp,mb=1,recompute=none"
     plain, small = (step(f"megatron-core{a}", plan=plan) for a in ("", "+fp8-activation-input"))
-    # Two inputs of 14,336 elements a token and layer, an eighth on each GPU; those of the layer that
-    # goes back are there in 16 bits as well. The allocator loses a twentieth of either.
+    # Two inputs of 14,336 elements a token and layer, an eighth on each GPU. Those of the layer
+    # that goes back are there in 16 bits as well, and the allocator loses a twentieth of either.
     a_layer = 2 * 14336 / 8 * 8192
     saved = plain.peak_memory - small.peak_memory
     assert 29 * a_layer <= saved <= 32 * a_layer * 1.06
