@@ -1,4 +1,4 @@
-"""Published rates of attention as rows of attention.csv: bf16, heads of 128 elements."""
+"""Published rates of attention as rows of attention.csv: heads of 128 elements."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ def cudnn_rows(path: Path = CUDNN) -> Rows:
             if rate is None:
                 continue
             collected.add(cells, rate, phase == "backward")
-            for name, text in zip(texts, (gpu, _BESIDE[gpu], "bf16", CUDNN_SOURCE), strict=True):
+            row = (gpu, _BESIDE[gpu], cells.text("dtype"), CUDNN_SOURCE)
+            for name, text in zip(texts, row, strict=True):
                 texts[name].append(text)
     return collected.rows(texts)

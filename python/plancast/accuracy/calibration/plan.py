@@ -63,7 +63,7 @@ PROMOTION = {("H100-SXM-80GB", "fp8"): 1.15}
 ACCUMULATION_BYTES = {("H100-SXM-80GB", "bf16"): 8}
 # Boards with the chip of a measured one, told by CUDA's compute capability (10.3) or LLVM's name
 # (gfx950).
-SAME_CHIP = {"B300-SXM": ["GB300"], "MI355X": ["MI350X"]}
+SAME_CHIP = {"B300-SXM": ["GB300"], "GB300": ["B300-SXM"], "MI355X": ["MI350X"]}
 # Sources with files of their own beside `gemm.csv` and `attention.csv`, in their columns.
 OWN_FILES = {"gemm": ("aiter", "llmservingsim"), "attention": ("llmservingsim",)}
 # Sources whose rows in 8 bits begin behind the quantisation of activations.
@@ -170,11 +170,22 @@ def other_gemm_sources(rows: Rows, selection: Selection) -> list[tuple[str, str,
     return result
 
 
+def _with_published(rows: Rows, gpus: dict[str, Gpu]) -> Rows:
+    published = cudnn_rows()
+    return rows.followed_by(published[published.is_in("gpu", gpus)])
+
+
+def _data(chosen: Rows, what: str) -> str:
+    """The files that rows of attention are from, and what they are of."""
+    sources = np.unique(chosen["source"].astype(str)) if "source" in chosen.columns else [""]
+    names = sorted({file_of("attention", source) for source in sources})
+    return f"{' and '.join(names)} ({what})"
+
+
 def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
     """Forward and backward rows together, one selection a GPU, 16-bit; among them what is
     published of cuDNN (attention_rows.py)."""
-    published = cudnn_rows()
-    rows = rows.followed_by(published[published.is_in("gpu", gpus)])
+    rows = _with_published(rows, gpus)
     usable = rows[
         (rows["window"] == 0)
         & rows.is_in("dtype", ("bf16", "fp16"))
@@ -199,11 +210,7 @@ def select_attention(rows: Rows, gpus: dict[str, Gpu]) -> list[Selection]:
                 floor = chosen["time_us"][forward].min()
                 chosen = chosen[~forward | (chosen["time_us"] > 2 * floor)]
             gpu = gpus[name]
-            sources = (
-                np.unique(chosen["source"].astype(str)) if "source" in chosen.columns else [""]
-            )
-            names = sorted({file_of("attention", source) for source in sources})
-            data = f"{' and '.join(names)} ({', '.join(choice)})"
+            data = _data(chosen, ", ".join(choice))
             result.append(Selection(gpu, "bf16", gpu.peaks["bf16"], chosen, data, kernel))
             break
     return result
@@ -214,18 +221,26 @@ QUANTIZED_ATTENTION = ("fp8", "mxfp8")
 
 
 def select_quantized_attention(rows: Rows, gpus: dict[str, Gpu], dtype: str) -> list[Selection]:
-    """Training rows in 8 bits. Backward computes all keys before a query, whatever the window
-    (compiler/lower/kernels/attention_kernel.cc); forward rows with a window are left out."""
+    """Training rows in 8 bits, what is published of cuDNN among them. Backward computes all keys
+    before a query, whatever the window (compiler/lower/kernels/attention_kernel.cc); forward rows
+    with a window are left out."""
     impl = "cudnn"
+    rows = _with_published(rows, gpus)
     forward = (rows["phase"] == "train_fwd") & (rows["window"] == 0)
     usable = rows[
         (rows["impl"] == impl)
         & (rows["dtype"] == dtype)
         & (forward | (rows["phase"] == "train_bwd"))
     ]
-    data = f"{file_of('attention')} ({impl} {dtype})"
     return [
-        Selection(gpus[name], dtype, gpus[name].peaks["fp8"], chosen, data, "cudnn-2026")
+        Selection(
+            gpus[name],
+            dtype,
+            gpus[name].peaks["fp8"],
+            chosen,
+            _data(chosen, f"{impl} {dtype}"),
+            "cudnn-2026",
+        )
         for name in _gpu_names(usable)
         if len(chosen := usable[usable["gpu"] == name]) >= MIN_ATTENTION_ROWS
     ]
