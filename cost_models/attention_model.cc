@@ -50,7 +50,7 @@ AttentionTime TimeOfAttention(const KernelSpec& kernel, const AttentionCoefficie
   const double per_pair = kernel.backward ? 6 * dim + 4 * dim_v : 2 * dim + 2 * dim_v;
   const double mean_dim = (dim + dim_v) / 2;
   double rate = unit.peak_flops * c.mma_fraction * mean_dim / (mean_dim + c.softmax_dim);
-  if (kernel.backward) rate /= c.backward_factor;
+  if (kernel.backward) rate /= c.backward_factor * (dim == dim_v ? 1 : c.latent_backward_factor);
   const double flops = batch * heads * Pairs(q, kv, kernel.causal) * per_pair;
   const double longest = kBlock * (kernel.backward ? q : kv) * per_pair;
   const double compute =

@@ -92,10 +92,10 @@ GemmCoefficients GemmMedians(const Entries<GemmCoefficients>& members,
 
 AttentionCoefficients AttentionMedians(const Entries<AttentionCoefficients>& members) {
   using C = AttentionCoefficients;
-  C result =
-      Medians<C>(members, {&C::mma_fraction, &C::softmax_dim, &C::tail, &C::floor_s,
-                           &C::causal_loss, &C::backward_factor, &C::backward_floor_s,
-                           &C::memory_fraction, &C::backward_factor_sigma, &C::backward_sigma});
+  C result = Medians<C>(members,
+                        {&C::mma_fraction, &C::softmax_dim, &C::tail, &C::floor_s, &C::causal_loss,
+                         &C::backward_factor, &C::latent_backward_factor, &C::backward_floor_s,
+                         &C::memory_fraction, &C::backward_factor_sigma, &C::backward_sigma});
   const C& first = members.front()->coefficients;
   const bool same = std::all_of(members.begin(), members.end(), [&](const auto* e) {
     return e->coefficients.kernel == first.kernel &&

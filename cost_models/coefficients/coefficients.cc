@@ -81,6 +81,7 @@ absl::Status AttentionCoefficients::Verify() const {
   RETURN_IF_ERROR(IsSeconds("floor_s", floor_s));
   RETURN_IF_ERROR(InRange("causal_loss", causal_loss, 0, 10));
   RETURN_IF_ERROR(InRange("backward_factor", backward_factor, 1e-2, 100));
+  RETURN_IF_ERROR(InRange("latent_backward_factor", latent_backward_factor, 1e-2, 100));
   RETURN_IF_ERROR(IsSeconds("backward_floor_s", backward_floor_s));
   return IsFraction("memory_fraction", memory_fraction);
 }

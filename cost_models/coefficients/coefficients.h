@@ -48,9 +48,10 @@ struct ConvolutionCoefficients {
 struct AttentionCoefficients {
   double mma_fraction = 0, softmax_dim = 0, tail = 0, floor_s = 0, causal_loss = 0,
          backward_factor = 0, backward_floor_s = 0, memory_fraction = 0;
-  bool backward_measured = false;  // else taken from other GPUs
-  std::string kernel;              // whose the figures are (attention_kernels.h); empty: unknown
-  std::string architecture;        // the chip's, if it has kernels of its own
+  double latent_backward_factor = 1;  // where values have another dim than queries
+  bool backward_measured = false;     // else taken from other GPUs
+  std::string kernel;                 // whose the figures are (attention_kernels.h); empty: unknown
+  std::string architecture;           // the chip's, if it has kernels of its own
   // Errors of the backward figures; CoefficientEntry holds those of forward.
   double backward_factor_sigma = 0, backward_sigma = 0;
 

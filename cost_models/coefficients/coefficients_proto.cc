@@ -49,6 +49,7 @@ absl::StatusOr<AttentionCoefficients> FromProto(const proto::AttentionCoefficien
   out.backward_factor = in.backward_factor();
   out.backward_floor_s = in.backward_floor_s();
   out.memory_fraction = in.memory_fraction();
+  if (in.has_latent_backward_factor()) out.latent_backward_factor = in.latent_backward_factor();
   out.backward_measured = in.backward_fit().rows() > 0;
   out.kernel = in.kernel();
   out.architecture = in.architecture();

@@ -33,6 +33,7 @@ absl::Span<const CoefficientField<AttentionCoefficients>> AttentionFields() {
       {"memory_fraction", &C::memory_fraction, 0.7, {0.2, 0.98}},
       {"backward_factor", &C::backward_factor, 1.2, {0.8, 3}},
       {"backward_floor_s", &C::backward_floor_s, 6e-6, {1e-6, 4e-5}},
+      {"latent_backward_factor", &C::latent_backward_factor, 1, {0.5, 2}},
   };
   return kFields;
 }

@@ -62,6 +62,23 @@ TEST(AttentionModel, BackwardTakesAboutThreeTimesForward) {
   }
 }
 
+// Kernels whose values have another dim than their queries take longer backward, with the same
+// FLOPs (192 and 128 elements beside 160 and 160), and in 8 bits less so.
+TEST(AttentionModel, LatentHeadsHaveBackwardKernelsOfTheirOwn) {
+  const auto backward = [](DType dtype, int64_t dim, int64_t dim_v, bool is = true) {
+    KernelSpec spec = Attention(2, 128, 32768, dim);
+    spec.head_dim_v = dim_v;
+    spec.dtype = dtype;
+    spec.backward = is;
+    return Seconds(spec, "GB300") / (is ? 6 * dim + 4 * dim_v : 2 * dim + 2 * dim_v);
+  };
+  const double latent = backward(DType::kBf16, 192, 128) / backward(DType::kBf16, 160, 160);
+  EXPECT_THAT(latent, AllOf(Gt(1.15), Lt(1.3)));
+  EXPECT_LT(backward(DType::kMxfp8, 192, 128), backward(DType::kMxfp8, 160, 160));
+  EXPECT_NEAR(backward(DType::kBf16, 192, 128, false) / backward(DType::kBf16, 160, 160, false), 1,
+              0.01);
+}
+
 TEST(AttentionModel, ACausalMaskSavesAboutHalf) {
   for (absl::string_view gpu : kGpus) {
     KernelSpec causal = Attention(1, 32, 16384), full = causal;

@@ -12,6 +12,7 @@ SIZES = ("batch", "q_len", "kv_len", "heads", "kv_heads", "head_dim", "head_dim_
 COLUMNS = (*SIZES, "window", "time_us")
 WANTED = ["mma_fraction", "softmax_dim", "tail", "floor_s", "causal_loss", "memory_fraction"]
 BACKWARD_WANTED = ["backward_factor", "backward_floor_s"]
+LATENT = "latent_backward_factor"
 # Time per FLOP backward over forward where no rows tell. Dao, FlashAttention-2 (2023),
 # abstract and section 3: up to 73 % of the peak forward and 63 % backward. Shah et al.,
 # FlashAttention-3 (2024), figures 5 and 6: 648 and 561 TFLOP/s, head dimension 128, 16,384
@@ -61,9 +62,12 @@ def fit_forward(
 def fit_backward(
     rows: Rows, gpu: Gpu, dtype: str, forward: Coefficients
 ) -> tuple[Coefficients, Statistics]:
-    """Backward's factor and floor beside given forward coefficients."""
-    fitted, stats = _fit_folds(rows, gpu, dtype, BACKWARD_WANTED, forward, np.ones(len(rows)))
-    return {name: fitted[name] for name in BACKWARD_WANTED}, stats
+    """Backward's factor and floor beside given forward coefficients; that of latent attention
+    where there are rows of both."""
+    both = len(set(rows["head_dim"] == rows["head_dim_v"])) > 1
+    wanted = [*BACKWARD_WANTED, LATENT] if both else BACKWARD_WANTED
+    fitted, stats = _fit_folds(rows, gpu, dtype, wanted, forward, np.ones(len(rows)))
+    return {name: fitted[name] for name in wanted}, stats
 
 
 def _fit_folds(

@@ -1,4 +1,4 @@
-"""Published rates of attention as rows of attention.csv: heads of 128 elements."""
+"""Published rates of attention as rows of attention.csv."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from plancast.accuracy.table import Cells, Table
 from . import attention
 from .rows import Rows
 
-HEAD_DIM = 128
-BACKWARD_FLOPS = 2.5
+HEAD_DIM = 128  # where a file does not say
 
 # TFLOP/s of cuDNN on Blackwell by its releases (NVIDIA/cudnn-frontend, results in
 # benchmark/sdpa_benchmark_training and before it in sdpa_benchmark_bf16_training, at the commits in
@@ -32,16 +31,18 @@ class Collected:
         self._phases: list[str] = []
 
     def add(self, cells: Cells, rate: float, backward: bool) -> None:
-        """`rate`: TFLOP/s, of half the scores under a mask; backward is 2.5 times forward."""
+        """`rate`: TFLOP/s, of half the scores under a mask; five products backward, two forward."""
         sizes = {n: cells.whole(n) or 0 for n in ("batch", "heads", "kv_heads", "seq", "causal")}
-        flops = 4 * HEAD_DIM * sizes["batch"] * sizes["heads"] * float(sizes["seq"]) ** 2
-        flops *= (BACKWARD_FLOPS if backward else 1) / (2 if sizes["causal"] else 1)
+        dim, dim_v = (cells.whole(n) or HEAD_DIM for n in ("head_dim", "head_dim_v"))
+        per_pair = 6 * dim + 4 * dim_v if backward else 2 * (dim + dim_v)
+        flops = per_pair * sizes["batch"] * sizes["heads"] * float(sizes["seq"]) ** 2
+        flops /= 2 if sizes["causal"] else 1
         row = {
             **sizes,
             "q_len": sizes["seq"],
             "kv_len": sizes["seq"],
-            "head_dim": HEAD_DIM,
-            "head_dim_v": HEAD_DIM,
+            "head_dim": dim,
+            "head_dim_v": dim_v,
             "window": 0,
             "time_us": flops / rate * 1e-6,
         }
