@@ -167,6 +167,9 @@ def test_every_command_and_option_is_completed():
         ("plancast rank --for tor", ["torchtitan"]),
         ("plancast predict --dtype nv", ["nvfp4"]),
         ("plancast completion f", ["fish"]),
+        ("plancast predict --profile deep", ["deepspeed"]),
+        ("plancast rank --profile deepspeed+li", ["deepspeed+liger"]),
+        ("plancast rank --profile deepspeed+liger+fl", ["deepspeed+liger+flash-attention-3"]),
     ],
 )
 def test_bash_completes(cli, line, expected):
@@ -174,12 +177,13 @@ def test_bash_completes(cli, line, expected):
     words = line.split()
     listed = " ".join(f"'{word}'" for word in words)
     test = (
-        f"plancast() {{ echo llama3-8b; echo llama3-405b; }}\n{script}\n"
+        "plancast() { printf '%s\\n' llama3-8b llama3-405b deepspeed +liger +flash-attention-3; }\n"
+        f"{script}\n"
         f"COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; _plancast\n"
         'printf "%s\\n" "${COMPREPLY[@]}"\n'
     )
     done = subprocess.run(["bash", "-c", test], capture_output=True, text=True, check=True)
-    # Whatever is listed has the same two names here.
+    # Whatever is listed has the same names here.
     assert list(dict.fromkeys(done.stdout.split())) == expected
 
 

@@ -25,6 +25,25 @@ _NOUNS = {
 _FRAMEWORKS = ("megatron", "torchtitan", "deepspeed", "fsdp", "composer")
 _SHELLS = ("bash", "zsh", "fish")
 
+# Additions end in names of their own: what stands before the last `+` of a word comes before each.
+_ADDITIONS = """\
+      --profile) words="$({profiles})"
+        case "$word" in *+*) words="$({additions} | sed "s|^|${{word%+*}}|")" ;; esac ;;"""
+_FISH_PROFILES = """\
+function __plancast_profiles
+  set -l word (commandline -ct)
+  if string match -q '*+*' -- $word
+    set -l before (string replace -r '[+][^+]*$' '' -- $word)
+    {additions} | string replace -r '^' $before
+  else
+    {profiles}
+  end
+end"""
+_LISTED = {
+    "profiles": "plancast list profiles --names 2>/dev/null | grep -v '^+'",
+    "additions": "plancast list profiles + --names 2>/dev/null | grep '^+'",
+}
+
 
 def add_parser(commands: Any) -> None:
     """Declares the subcommand."""
@@ -106,8 +125,11 @@ complete -F _plancast plancast"""
 def _bash(words: dict[str, list[str]], shell: str) -> str:
     listed: dict[str, list[str]] = {}
     for option, kind in _VALUES.items():
-        listed.setdefault(kind, []).append(option)
-    values = [f'      {"|".join(own)}) words="{_names([kind])}" ;;' for kind, own in listed.items()]
+        if kind != "profiles":
+            listed.setdefault(kind, []).append(option)
+    values = [_ADDITIONS.format(**_LISTED)]
+    for kind, own in listed.items():
+        values.append(f'      {"|".join(own)}) words="{_names([kind])}" ;;')
     values += [f'      {option}) words="{" ".join(own)}" ;;' for option, own in _fixed().items()]
     options = [
         f'        {name}) words="{" ".join([*own, _names(_NOUNS.get(name, ()))]).rstrip()}" ;;'
@@ -121,7 +143,8 @@ def _bash(words: dict[str, list[str]], shell: str) -> str:
 
 
 def _fish(words: dict[str, list[str]]) -> str:
-    lines = ["complete -c plancast -n __fish_use_subcommand -f -a '" + " ".join(words) + "'"]
+    lines = [_FISH_PROFILES.format(**_LISTED)]
+    lines.append("complete -c plancast -n __fish_use_subcommand -f -a '" + " ".join(words) + "'")
     for name, own in words.items():
         seen = f"-n '__fish_seen_subcommand_from {name}'"
         below = [word for word in own if not word.startswith("-")]
@@ -136,6 +159,8 @@ def _fish(words: dict[str, list[str]]) -> str:
             kind = _VALUES.get(option)
             short = {"--model": " -s m", "--machine": " -s c"}.get(option, "")
             names = f" -x -a '(plancast list {kind} --names 2>/dev/null)'" if kind else ""
+            if kind == "profiles":
+                names = " -x -a '(__plancast_profiles)'"
             if option in _fixed():
                 names = f" -x -a '{' '.join(_fixed()[option])}'"
             lines.append(f"complete -c plancast {seen} -l {option[2:]}{short}{names}")
