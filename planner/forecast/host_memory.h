@@ -1,6 +1,7 @@
 #ifndef PLANCAST_PLANNER_FORECAST_HOST_MEMORY_H_
 #define PLANCAST_PLANNER_FORECAST_HOST_MEMORY_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +16,11 @@ namespace plancast {
 // what is unknown of hosts is not checked.
 absl::Status CheckHostMemory(const ExecutionGraph& graph, const Machine& machine,
                              const std::vector<ClassMemory>& memory);
+
+// What a plan keeps on hosts of which nobody said how much memory they have: a line for each kind
+// of host. Empty where all is known, and checked.
+std::vector<std::string> UnknownHostMemory(const ExecutionGraph& graph, const Machine& machine,
+                                           const std::vector<ClassMemory>& memory);
 
 }  // namespace plancast
 

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "executor/executor.h"
 #include "executor/memory/replay.h"
@@ -105,6 +107,8 @@ absl::StatusOr<Forecast> Predict(const Job& job, const Machine& machine, const P
              &forecast);
     FillInterval(job.profile, pricing.learned(), &forecast);
     FillWarnings(job, machine, plan, &forecast);
+    absl::c_move(UnknownHostMemory(*plan.execution, machine, memory),
+                 std::back_inserter(forecast.warnings));
   }
   forecast.simulate_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "executor/executor.h"
 #include "executor/memory/block_profile.h"
@@ -50,9 +53,11 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
   };
   ASSIGN_OR_RETURN(forecast.result,
                    Execute(*plan->execution, machine, pricing.kernels(), runtime, simulate));
+  std::vector<std::string> unknown;
   if (!job.strategy.plan().offload.empty()) {
     const std::vector<ClassMemory> memory = ReplayMemory(*plan->execution, runtime);
     if (!CheckHostMemory(*plan->execution, machine, memory).ok()) return Forecast();
+    unknown = UnknownHostMemory(*plan->execution, machine, memory);
   }
   FillPeak(machine, fullest, &forecast);
   forecast.fits = true;  // each program was looked at while it was compiled
@@ -61,6 +66,7 @@ absl::StatusOr<Forecast> PredictOneOfMany(const Job& job, const Machine& machine
   FillInterval(job.profile, pricing.learned(), &forecast);
   if (pricing.learned() != nullptr && !wants(forecast)) return forecast;
   FillWarnings(job, machine, *plan, &forecast);
+  absl::c_move(unknown, std::back_inserter(forecast.warnings));
   return forecast;
 }
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SOME, _MUCH = 0.1, 0.5
 _LEAST = 0.005
 # Warnings of `Forecast.warnings` by how they begin.
-_NOT_THERE = ("no measured run", "beyond the measured runs")
+_NOT_THERE = ("no measured run", "beyond the measured runs", "the memory of a")
 _UNKNOWN = ("software profile",)
 # What no forecast of a step has in it by itself: some of it is in the level of the software.
 _NEVER = "loading of data, evaluation and logging, but for what measured runs have of them"
@@ -25,7 +25,8 @@ class Confidence:
     """A grade, `high`, `fair` or `low`, and what it stands on.
 
     High: less than a tenth of the time is priced from other GPUs or links, and measured runs of
-    the software are on this GPU and reach as far as the plan. Fair: any of these does not hold.
+    the software are on this GPU and reach as far as the plan, and what it keeps on hosts was held
+    against their memory. Fair: any of these does not hold.
     Low: half of the time is priced from elsewhere, or no measured run is of the software nor of
     one like it.
     """
