@@ -99,6 +99,11 @@ def test_all_about_one(cli, name, said):
     assert cli.json("show", name)[0]["kind"] in KINDS
 
 
+def test_memory_of_hosts_is_shown_or_asked_for(cli):
+    assert "host: 2,048 GiB of memory" in cli("show", "dgx-h100")[1]
+    assert "host: its memory is unknown; `host_memory_gb`" in cli("show", "rtx4090-pcie")[1]
+
+
 def test_prices_of_a_machine_have_sources_and_dates(cli):
     (row,) = cli.json("show", "dgx-h100")
     assert [quote["kind"] for quote in row["prices"]] == ["on-demand", "reserved", "spot"]

@@ -150,6 +150,11 @@ def _machine_story(name: str) -> RenderableType:
     machine = Machine.preset(name, hosts=1)
     fields = machine.to_dict()
     lines: list[RenderableType] = [Text(machine.describe().rstrip())]
+    host = fields["host_memory_gb"]
+    known = (
+        f"{host:,g} GiB of memory" if host else "its memory is unknown; `host_memory_gb` states it"
+    )
+    lines.append(WrappedText(f"host: {known}"))
     prices = [str(quote) for quote in on_record(machine)]
     lines += [
         WrappedText(f"price: {text}")
