@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from plancast.strategy import Strategy
     from plancast.training.training_run import TrainingRun
 
-# The framework for which recipes are shipped, by its name in launch files.
-_OF_RECIPES = "megatron-core"
 # A forecast of it takes too long for whoever has pressed Ctrl-C.
 _NO_RUN = "stopped before time and cost of the whole run were computed"
 
@@ -255,9 +253,8 @@ def plan(
         stopped=search.stopped,
     )
     try:
-        if plans and name == _OF_RECIPES and not search.stopped and nodes is None:
-            text = beside(plans[0], model, machine, batch=size, profile=used, **how)
-            answer = replace(answer, said=(*answer.said, text) if text else answer.said)
+        if plans and not search.stopped and search.recipe is not None:
+            answer = replace(answer, said=(*answer.said, beside(plans, search.recipe)))
         if not plans:
             answer = replace(answer, nearest=search.nearest())
             answer = replace(answer, would_fit=tuple(search.would_fit(answer.nearest)))

@@ -1,4 +1,4 @@
-"""Looking for the best plan: the whole default space first, then what needs host memory."""
+"""Looking for the best plan: the default space and the recipe, then what needs host memory."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, rank
 from plancast.ranking import Ranking
+from plancast.recipes.beside import recipe_plan
 from plancast.simplicity import complexity
 from plancast.textual import duration, percent
 from plancast.training.best_plan import (
@@ -42,6 +43,8 @@ _LONG = 2_000  # from which on a first plan is looked for by itself
 _BEST = 16  # of them that are kept
 _SHOWN = 3  # after Ctrl-C, with the alternatives
 _ON_HOST = "offload=optimizer|optimizer+param|optimizer+param+activations"
+# The framework for which recipes are shipped, by its name in launch files.
+_OF_RECIPES = "megatron-core"
 # What trains nets without sequences, where nothing is said.
 _OF_NETS = "ddp"
 # Plans that differ by less are as fast.
@@ -125,6 +128,8 @@ class Search:
             self._least = ranking
             return self._runnable(ranking)
         plans = self._runnable(self._found(progress))
+        if self.recipe is not None and self.recipe.fits:
+            plans = fastest_first([*plans, *self._runnable([self.recipe])])
         if any(not full(plan) for plan in plans):
             return self._simplest_first(plans)
         mb = micro_batches(self._model).split("|")[0]
@@ -152,6 +157,15 @@ class Search:
                 raise InputError(why_none(best, self._model, self._machine, self._batch))
             return []
         return fastest_first([*best, *roomy])
+
+    @cached_property
+    def recipe(self) -> Forecast | None:
+        """What the framework's makers ship for the model and machine, fit or not."""
+        if self._framework != _OF_RECIPES or self._nodes is not None:
+            return None
+        return recipe_plan(
+            self._model, self._machine, batch=self._batch, profile=self._profile, **self._how
+        )
 
     def _soon(self) -> None:
         """A first plan in a second, for whoever stops the rest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from plancast.errors import InputError
@@ -21,23 +22,41 @@ if TYPE_CHECKING:
 _NOTHING = 0.005
 
 
-def beside(best: Forecast, model: Model, machine: Machine, **run: Any) -> str:
-    """How a recipe's plan compares with `best`, in words; empty where there is none.
+def recipe_plan(model: Model, machine: Machine, **run: Any) -> Forecast | None:
+    """The forecast of a recipe's plan; none where there is no recipe, or the batch is not for it.
 
     Args:
-      best: the plan that was found.
       model: what is trained.
       machine: where.
-      run: of both, as `plancast.predict` takes it: `batch`, `dtype`, `profile`, ...
+      run: as `plancast.predict` takes it: `batch`, `dtype`, `profile`, ...
     """
     from plancast.planning import predict
-    from plancast.textual import duration, percent
 
     try:
         launch = recipe(model, machine, dtype=run.get("dtype"))
-        theirs = predict(model, machine, _for(model, launch), **run)
-    except InputError:  # none for this machine and type, or it cannot have this batch
-        return ""
+        return predict(model, machine, _for(model, launch), **run)
+    except InputError:
+        return None
+
+
+def beside(plans: Sequence[Forecast], theirs: Forecast) -> str:
+    """How a recipe's plan compares with those that were found, in words.
+
+    Args:
+      plans: the answer first, which may be the recipe's.
+      theirs: of the recipe.
+    """
+    from plancast.textual import duration, percent
+
+    best = plans[0]
+    if best is theirs:
+        what = f"this is the plan of {framework()}'s recipe"
+        found = next((plan for plan in plans if plan is not theirs), None)
+        if found is None:
+            return what
+        more = percent(found.iteration_time / theirs.iteration_time - 1)
+        took = duration(found.iteration_time)
+        return f"{what}; of the default space {found.strategy} takes {took}, {more} more"
     what = f"the plan of {framework()}'s recipe, {theirs.strategy},"
     if not theirs.fits:
         return f"{what} does not fit here"
