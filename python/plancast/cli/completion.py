@@ -15,7 +15,6 @@ _VALUES = {
     "-c": "machines",
     "--machine": "machines",
     "--cluster": "machines",
-    "--profile": "profiles",
 }
 # Commands whose first words are names, and what lists them.
 _NOUNS = {
@@ -125,8 +124,7 @@ complete -F _plancast plancast"""
 def _bash(words: dict[str, list[str]], shell: str) -> str:
     listed: dict[str, list[str]] = {}
     for option, kind in _VALUES.items():
-        if kind != "profiles":
-            listed.setdefault(kind, []).append(option)
+        listed.setdefault(kind, []).append(option)
     values = [_ADDITIONS.format(**_LISTED)]
     for kind, own in listed.items():
         values.append(f'      {"|".join(own)}) words="{_names([kind])}" ;;')
@@ -159,7 +157,7 @@ def _fish(words: dict[str, list[str]]) -> str:
             kind = _VALUES.get(option)
             short = {"--model": " -s m", "--machine": " -s c"}.get(option, "")
             names = f" -x -a '(plancast list {kind} --names 2>/dev/null)'" if kind else ""
-            if kind == "profiles":
+            if option == "--profile":
                 names = " -x -a '(__plancast_profiles)'"
             if option in _fixed():
                 names = f" -x -a '{' '.join(_fixed()[option])}'"
