@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
@@ -66,10 +67,11 @@ class LayoutWalk {
     const std::vector<int>& known = versions_[ref];
     PLANCAST_CHECK(!known.empty()) << FactsOf(graph_, body_, ref).name << " has no value";
     for (int value : known) {
-      if (plan_.values[value].layout == layout) return value;
+      if (plan_.values[value].layout == layout && !IsGone(ref, value, part)) return value;
     }
     ASSIGN_OR_RETURN(const int value, Relay(known.front(), layout, part));
     versions_[ref].push_back(value);
+    if (part == Part::kRecompute) gathered_again_.insert(value);
     return value;
   }
 
@@ -124,18 +126,6 @@ class LayoutWalk {
     step.relayout = std::move(relayout);
     list_->push_back(std::move(step));
     return list_->back().outputs[0];
-  }
-
-  // Before which of several steps a relayout comes apart where ops may be loops: the last gathers,
-  // or the first scatters, as a loop takes over. 0: nowhere.
-  static size_t BorderOfLoop(const Relayout& relayout) {
-    const auto is = [](const RelayoutStep& step, CollectiveKind kind) {
-      return step.is_collective && step.kind == kind;
-    };
-    const std::vector<RelayoutStep>& steps = relayout.steps;
-    if (steps.size() < 2) return 0;
-    if (is(steps.back(), CollectiveKind::kAllGather)) return steps.size() - 1;
-    return is(steps[0], CollectiveKind::kReduceScatter) ? 1 : 0;
   }
 
   // The sum of all contributions to a gradient, in `layout`.
@@ -308,7 +298,8 @@ class LayoutWalk {
     bool in_parts = false;
     const Layout* wanted = FirstReader(ref, &in_parts);
     in_parts = in_parts || (wanted != nullptr &&
-                            GathersOver("cp", plan_.values[known.front()].layout, *wanted));
+                            GathersOver(mesh_.AxesOf("cp"),
+                                        plan_.values[known.front()].layout, *wanted));
     if (!profile_.tensors.sp_saves_sharded && !in_parts) {
       for (int value : known) {
         if (wanted != nullptr && plan_.values[value].layout == *wanted) return value;
@@ -331,12 +322,14 @@ class LayoutWalk {
     return best;
   }
 
-  // Whether it takes a gather over the axis.
-  bool GathersOver(absl::string_view axis, const Layout& kept, const Layout& wanted) const {
-    for (const int a : mesh_.AxesOf(axis)) {
-      if (kept.placements[a].is_shard() && wanted.placements[a].is_replicate()) return true;
-    }
-    return false;
+  // What was gathered to run a forward op again is gathered anew for its backward one: between
+  // them lives what would live on from the forward pass.
+  bool IsGone(const TensorRef& ref, int value, Part part) const {
+    if (part == Part::kRecompute || !gathered_again_.contains(value)) return false;
+    const Layout &kept = plan_.values[versions_.at(ref).front()].layout,
+                 &whole = plan_.values[value].layout;
+    return profile_.tensors.sp_saves_sharded ? Gathers(kept, whole)
+                                             : GathersOver(mesh_.AxesOf("cp"), kept, whole);
   }
 
   // Attention keeps its results as heads are cut, beside those that the next op keeps as the
@@ -358,14 +351,6 @@ class LayoutWalk {
       }
     }
     return -1;
-  }
-
-  static bool Crosses(const Layout& kept, const Layout& wanted) {
-    for (size_t a = 0; a < kept.placements.size(); ++a) {
-      const Placement &from = kept.placements[a], &to = wanted.placements[a];
-      if (from.is_shard() && to.is_shard() && from.dim != to.dim) return true;
-    }
-    return false;
   }
 
   // `in_parts`: it may take in what others have part by part.
@@ -477,6 +462,7 @@ class LayoutWalk {
   std::vector<bool> seen_parameter_;
   absl::flat_hash_map<TensorRef, std::vector<int>> versions_;
   absl::flat_hash_map<int, std::vector<int>> contributions_;
+  absl::flat_hash_set<int> gathered_again_;  // values made for ops that run again
 };
 
 }  // namespace

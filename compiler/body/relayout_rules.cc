@@ -1,6 +1,7 @@
 #include "compiler/body/relayout_rules.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -55,6 +56,36 @@ std::vector<std::optional<Layout>> WantedInPorts(const Body& body,
     layouts.push_back(std::move(wanted));
   }
   return layouts;
+}
+
+size_t BorderOfLoop(const Relayout& relayout) {
+  const auto is = [](const RelayoutStep& step, CollectiveKind kind) {
+    return step.is_collective && step.kind == kind;
+  };
+  const std::vector<RelayoutStep>& steps = relayout.steps;
+  if (steps.size() < 2) return 0;
+  if (is(steps.back(), CollectiveKind::kAllGather)) return steps.size() - 1;
+  return is(steps[0], CollectiveKind::kReduceScatter) ? 1 : 0;
+}
+
+bool GathersOver(const std::vector<int>& axes, const Layout& kept, const Layout& wanted) {
+  return std::any_of(axes.begin(), axes.end(), [&](int a) {
+    return kept.placements[a].is_shard() && wanted.placements[a].is_replicate();
+  });
+}
+
+bool Gathers(const Layout& kept, const Layout& wanted) {
+  std::vector<int> axes(kept.placements.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  return GathersOver(axes, kept, wanted);
+}
+
+bool Crosses(const Layout& kept, const Layout& wanted) {
+  for (size_t a = 0; a < kept.placements.size(); ++a) {
+    const Placement &from = kept.placements[a], &to = wanted.placements[a];
+    if (from.is_shard() && to.is_shard() && from.dim != to.dim) return true;
+  }
+  return false;
 }
 
 }  // namespace plancast

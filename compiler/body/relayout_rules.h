@@ -19,6 +19,17 @@ bool IsPlainSum(const OpRule& rule);
 // their own (experts).
 bool MakesCutGradients(const PlanStep& step, const Body& body, const std::vector<int>& axes);
 
+// Before which of several steps a relayout comes apart where ops may be loops: the last gathers,
+// or the first scatters, as a loop takes over. 0: nowhere.
+size_t BorderOfLoop(const Relayout& relayout);
+
+// Whether a tensor that is kept as `kept` is gathered over some of the axes to be read as `wanted`.
+bool GathersOver(const std::vector<int>& axes, const Layout& kept, const Layout& wanted);
+// The same over any axis.
+bool Gathers(const Layout& kept, const Layout& wanted);
+// Whether it is cut along another dim over some axis.
+bool Crosses(const Layout& kept, const Layout& wanted);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_COMPILER_BODY_RELAYOUT_RULES_H_

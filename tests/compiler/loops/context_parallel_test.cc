@@ -38,12 +38,13 @@ PlanUnderTest Cut(int64_t cp, absl::string_view type, int64_t tp = 1) {
   return plan;
 }
 
-// Bytes that a rank receives in a block over cp, by the kind of what brings them.
-std::map<CollectiveKind, double> Received(const ExecutionGraph& graph, absl::string_view name) {
+// Bytes that a rank receives in a block for a purpose, by the kind of what brings them.
+std::map<CollectiveKind, double> Received(const ExecutionGraph& graph, absl::string_view name,
+                                          Purpose purpose = Purpose::kCp) {
   std::map<CollectiveKind, double> received;
   const Block& block = BlockNamed(graph, name);
   for (int t = 0; t < block.size(); ++t) {
-    if (block.kind[t] != TaskKind::kComm || block.purpose[t] != Purpose::kCp) continue;
+    if (block.kind[t] != TaskKind::kComm || block.purpose[t] != purpose) continue;
     const CommSpec& comm = graph.comms[block.spec[t]];
     const double n = static_cast<double>(graph.mesh.SizeOf(comm.axes));
     const bool all = comm.kind == CollectiveKind::kPermute;
@@ -95,6 +96,44 @@ TEST(ContextParallelTest, ReceivesWhatClosedFormsSay) {
       EXPECT_EQ(Received(graph, "layer.F")[CollectiveKind::kAllToAll], (2 * q + kv) / 2);
       EXPECT_EQ(Received(graph, "layer.F")[CollectiveKind::kPermute], (n / 2 - 1) * kv);
       EXPECT_EQ(Received(graph, "layer.B")[CollectiveKind::kPermute], 2 * (n / 2 - 1) * kv);
+    }
+  }
+}
+
+TEST(ContextParallelTest, WhatRunsAgainReceivesAsBefore) {
+  for (const int64_t tp : {1, 2}) {
+    for (const int64_t cp : {2, 4}) {
+      for (const char* type : {"ring", "ring_zigzag", "allgather", "ulysses"}) {
+        const auto graph_with = [&](Recompute recompute) {
+          PlanUnderTest plan = Cut(cp, type, tp);
+          plan.Recomputing(recompute);
+          return Compiled(std::move(plan));
+        };
+        const ExecutionGraph none = graph_with(Recompute::kNone),
+                             attention = graph_with(Recompute::kSelective),
+                             all = graph_with(Recompute::kFull);
+        for (const Purpose purpose : {Purpose::kCp, Purpose::kTp}) {
+          EXPECT_EQ(Received(all, "layer.F", purpose), Received(none, "layer.F", purpose));
+          const std::map<CollectiveKind, double> backward = Received(none, "layer.B", purpose);
+          std::map<CollectiveKind, double> both = Received(none, "layer.F", purpose);
+          for (const auto& [kind, bytes] : backward) both[kind] += bytes;
+          EXPECT_EQ(Received(all, "layer.B", purpose), both) << type << " " << cp << " " << tp;
+          // Of attention alone what goes round or is gathered for it does so again.
+          const bool again = purpose == Purpose::kCp && type != absl::string_view("ulysses");
+          EXPECT_EQ(Received(attention, "layer.B", purpose), again ? both : backward)
+              << type << " " << cp << " " << tp;
+        }
+        // In as many parts as before.
+        const auto kernels = [](const ExecutionGraph& graph, const char* pass, const char* op) {
+          return KernelsLabelled(graph, pass, op).size();
+        };
+        for (const ExecutionGraph* graph : {&attention, &all}) {
+          EXPECT_EQ(kernels(*graph, "layer.B", "attn.core.again"),
+                    kernels(none, "layer.F", "attn.core"));
+          EXPECT_EQ(kernels(*graph, "layer.B", "attn.core.bwd"),
+                    kernels(none, "layer.B", "attn.core.bwd"));
+        }
+      }
     }
   }
 }
