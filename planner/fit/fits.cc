@@ -34,7 +34,8 @@ const SoftwareProfile& FitCheck::ProfileFor(Schedule schedule) {
   return it->second;
 }
 
-absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan, StageObserver* observer) {
+absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan, StageObserver* observer,
+                                             bool of_unfit) {
   job_.strategy.plan() = plan;
   ASSIGN_OR_RETURN(PlanGraph drawn, DrawFor(job_, plan, session_));
   ASSIGN_OR_RETURN(drawn.chosen.options,
@@ -62,7 +63,7 @@ absl::StatusOr<FitVerdict> FitCheck::Verdict(const ShortForm& plan, StageObserve
   }
   std::vector<int32_t> unlike;
   const FitVerdict verdict = FullestStage(programs, &unlike);
-  if (observer != nullptr && verdict.fits) {
+  if (observer != nullptr && (verdict.fits || of_unfit)) {
     observer->Begin(programs);
     for (const int32_t stage : unlike) {
       memory_.Outline(stage);

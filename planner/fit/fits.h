@@ -39,8 +39,9 @@ class FitCheck {
   FitCheck(Job job, const Machine& machine, Session& session, const Pricing* pricing = nullptr);
 
   // Errors: Predict's. `observer`, always the same one or null, sees the stages of a plan that
-  // fits.
-  absl::StatusOr<FitVerdict> Verdict(const ShortForm& plan, StageObserver* observer = nullptr);
+  // fits, or `of_unfit` of any.
+  absl::StatusOr<FitVerdict> Verdict(const ShortForm& plan, StageObserver* observer = nullptr,
+                                     bool of_unfit = false);
 
  private:
   const SoftwareProfile& ProfileFor(Schedule schedule);

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <tuple>
+
+#include "base/check.h"
 
 namespace plancast {
 
@@ -39,28 +40,80 @@ std::vector<int64_t> BodiesTogether(const std::vector<ShortForm>& plans) {
   return order;
 }
 
-BestFirst::BestFirst(std::vector<std::pair<int64_t, double>> bounds, int64_t top,
+std::vector<int64_t> WithoutRecompute(const std::vector<ShortForm>& plans) {
+  std::unordered_map<std::string, int64_t> bare;  // by the rest of the plan
+  std::vector<std::string> rest;
+  rest.reserve(plans.size());
+  for (ShortForm plan : plans) {
+    const bool none = plan.recompute.value_or("none") == "none";
+    plan.recompute = std::nullopt;
+    plan.recompute_layers = std::nullopt;
+    plan.recompute_ops.clear();
+    rest.push_back(PrintShortForm(plan));
+    if (none) bare.emplace(rest.back(), static_cast<int64_t>(rest.size()) - 1);
+  }
+  std::vector<int64_t> of;
+  of.reserve(plans.size());
+  for (const std::string& text : rest) {
+    const auto own = static_cast<int64_t>(of.size());
+    const auto it = bare.find(text);
+    // What is recomputed need not come back from the host.
+    const bool known = it != bare.end() && plans[own].offload.empty();
+    of.push_back(known ? it->second : own);
+  }
+  return of;
+}
+
+BestFirst::BestFirst(const std::vector<Bound>& bounds, int64_t top,
                      const std::vector<double>& known)
-    : order_(std::move(bounds)), top_(top) {
-  std::stable_sort(order_.begin(), order_.end(),
-                   [](const auto& a, const auto& b) { return a.second < b.second; });
+    : top_(top) {
+  for (const Bound& bound : bounds) {
+    open_.emplace(bound.least, bound.plan);
+    if (!bound.own) asleep_.emplace(bound.plan, bound.least);
+  }
   for (const double value : known) Found(value);
+}
+
+std::vector<int64_t> BestFirst::ToAsk() const {
+  std::vector<int64_t> plans;
+  int64_t awake = 0;
+  for (auto it = open_.begin(); it != open_.end() && awake < kRound && MayBeBest(it->first); ++it) {
+    if (asleep_.count(it->second) > 0) {
+      plans.push_back(it->second);
+    } else {
+      ++awake;
+    }
+  }
+  return plans;
+}
+
+void BestFirst::Asked(int64_t plan, std::optional<double> least) {
+  const auto it = asleep_.find(plan);
+  PLANCAST_CHECK(it != asleep_.end()) << plan;
+  open_.erase({it->second, plan});
+  // Never below what was known: plans that went before it would else have come after it.
+  if (least) open_.emplace(std::max(*least, it->second), plan);
+  asleep_.erase(it);
 }
 
 std::vector<int64_t> BestFirst::NextRound() {
   std::vector<int64_t> round;
-  if (left() > 0) bound_ = order_[tried_].second;
-  while (left() > 0 && static_cast<int64_t>(round.size()) < kRound && MayBeBest(tried_)) {
-    round.push_back(order_[tried_++].first);
+  if (!open_.empty()) bound_ = open_.begin()->first;
+  while (!open_.empty() && static_cast<int64_t>(round.size()) < kRound &&
+         MayBeBest(open_.begin()->first)) {
+    const int64_t plan = open_.begin()->second;
+    PLANCAST_CHECK(asleep_.count(plan) == 0) << plan;
+    round.push_back(plan);
+    open_.erase(open_.begin());
   }
   return round;
 }
 
 std::vector<int64_t> BestFirst::Ahead(int64_t most) const {
   std::vector<int64_t> plans;
-  for (int64_t at = tried_; at < static_cast<int64_t>(order_.size()) && MayBeBest(at); ++at) {
+  for (auto it = open_.begin(); it != open_.end() && MayBeBest(it->first); ++it) {
     if (static_cast<int64_t>(plans.size()) >= most) break;
-    plans.push_back(order_[at].first);
+    if (asleep_.count(it->second) == 0) plans.push_back(it->second);
   }
   return plans;
 }
@@ -70,8 +123,8 @@ void BestFirst::Found(double value) {
   if (static_cast<int64_t>(best_.size()) > top_) best_.pop_back();
 }
 
-bool BestFirst::MayBeBest(int64_t at) const {
-  return static_cast<int64_t>(best_.size()) < top_ || order_[at].second <= best_.back();
+bool BestFirst::MayBeBest(double least) const {
+  return static_cast<int64_t>(best_.size()) < top_ || least <= best_.back();
 }
 
 }  // namespace plancast

@@ -60,22 +60,23 @@ Outcome Evaluator::Evaluate(const ShortForm& plan, bool describe) {
   return outcome;
 }
 
-Outcome Evaluator::Bound(const ShortForm& plan, const SoftwareLevel& level) {
+Outcome Evaluator::Bound(const ShortForm& plan, const SoftwareLevel& level, bool of_unfit) {
   const absl::StatusOr<FitVerdict> verdict = Guarded<FitVerdict>(
       [&] {
         if (fits_ == nullptr) {
           fits_ = std::make_unique<FitCheck>(job_, machine_, session_, &pricing_);
           bound_ = std::make_unique<TimeBound>(job_.profile, machine_, pricing_);
         }
-        return fits_->Verdict(plan, bound_.get());
+        return fits_->Verdict(plan, bound_.get(), of_unfit);
       },
       [&] { fits_ = nullptr; });  // and with it the bound
   Outcome outcome;
   if (!verdict.ok()) {
     outcome.excluded = WhyExcluded(verdict.status());
-  } else if (!verdict->fits) {
-    outcome.excluded = std::string(kUnfit);
-  } else {
+    return outcome;
+  }
+  if (!verdict->fits) outcome.excluded = std::string(kUnfit);
+  if (verdict->fits || of_unfit) {
     Forecast least;
     FillTime(machine_, bound_->Picoseconds(), level, &least);
     outcome.value = ValueOf(least, objective_);

@@ -22,7 +22,7 @@ inline constexpr absl::string_view kUnfit = "does not fit in memory";
 // What became of one plan.
 struct Outcome {
   bool evaluated = false;              // it fits, and its time was simulated
-  double value = 0;                    // of the objective, if so; else what it is at least
+  double value = 0;                    // of the objective, if so; else what it is at least, or 0
   std::unique_ptr<Forecast> forecast;  // if asked for
   std::string excluded;                // or why it is none
 };
@@ -38,9 +38,9 @@ class Evaluator {
 
   // By its simulation; `describe`: with the whole forecast.
   Outcome Evaluate(const ShortForm& plan, bool describe);
-  // Without one: whether it fits, and what it is at least; `level`: of the software beyond what
-  // is simulated.
-  Outcome Bound(const ShortForm& plan, const SoftwareLevel& level);
+  // Without one: whether it fits, and what it is at least, `of_unfit` also if it does not;
+  // `level`: of the software beyond what is simulated.
+  Outcome Bound(const ShortForm& plan, const SoftwareLevel& level, bool of_unfit);
 
  private:
   Job job_;

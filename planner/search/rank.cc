@@ -72,28 +72,50 @@ class Ranking {
   // Simulates plans best bound first, until none that is left can be among the best.
   // `level`: of the software beyond what is simulated.
   bool TryBestBounds(const SoftwareLevel& level) {
-    const std::vector<int64_t> alike = AlikeTogether(plans_);
-    std::vector<char> looked_at(plans_.size(), 0);  // by several threads, so no bits
-    const bool bounded = ParallelFor(
-        count_, threads_,
-        [&](int64_t i, int thread) {
-          const int64_t plan = alike[i];
-          outcomes_[plan] = evaluators_[thread].Bound(plans_[plan], level);
-          looked_at[plan] = 1;
-        },
-        [&](int64_t) { return Report(); });
-    std::vector<std::pair<int64_t, double>> bounds;
-    for (int64_t i = 0; i < count_; ++i) {
-      if (looked_at[i] != 0 && outcomes_[i].excluded.empty()) {
-        bounds.emplace_back(i, outcomes_[i].value);
+    // A plan that recomputes is bounded by what it is without, and looked at by itself only where
+    // that may be among the best.
+    const std::vector<int64_t> without = WithoutRecompute(plans_);
+    std::vector<char> bounds_others(plans_.size(), 0);
+    std::vector<int64_t> first;
+    for (const int64_t plan : AlikeTogether(plans_)) {
+      if (without[plan] == plan) {
+        first.push_back(plan);
+      } else {
+        bounds_others[without[plan]] = 1;
       }
     }
-    decided_ = std::count_if(outcomes_.begin(), outcomes_.end(),
-                             [](const Outcome& outcome) { return !outcome.excluded.empty(); });
-    if (!bounded) return false;
-    BestFirst order(std::move(bounds), options_.top, options_.known);
-    for (std::vector<int64_t> round = order.NextRound(); !round.empty();
-         round = order.NextRound()) {
+    const auto ask = [&](const std::vector<int64_t>& plans) {
+      return ParallelFor(
+          static_cast<int64_t>(plans.size()), threads_,
+          [&](int64_t i, int thread) {
+            const int64_t plan = plans[i];
+            outcomes_[plan] =
+                evaluators_[thread].Bound(plans_[plan], level, bounds_others[plan] != 0);
+          },
+          [&](int64_t) { return Report(); });
+    };
+    if (!ask(first)) return false;
+    std::vector<BestFirst::Bound> bounds;
+    for (int64_t i = 0; i < count_; ++i) {
+      const bool own = without[i] == i;
+      if (!own || outcomes_[i].excluded.empty()) {
+        bounds.push_back({i, outcomes_[without[i]].value, own});
+      }
+    }
+    decided_ = count_ - static_cast<int64_t>(bounds.size());
+    BestFirst order(bounds, options_.top, options_.known);
+    for (;;) {
+      const std::vector<int64_t> asked = order.ToAsk();
+      if (!ask(asked)) return false;
+      for (const int64_t plan : asked) {
+        const Outcome& outcome = outcomes_[plan];
+        const bool fits = outcome.excluded.empty();
+        order.Asked(plan, fits ? std::make_optional(outcome.value) : std::nullopt);
+        if (!fits) ++decided_;
+      }
+      if (!asked.empty()) continue;
+      const std::vector<int64_t> round = order.NextRound();
+      if (round.empty()) break;
       bound_ = order.bound();
       if (!Simulate(round)) return false;
       for (const int64_t plan : round) {

@@ -55,7 +55,7 @@ struct RankResult {
   std::vector<Forecast> plans;              // that fit, best first; ties in enumeration order
   std::vector<double> values;               // of the objective, of these
   int64_t evaluated = 0;                    // plans whose time was simulated
-  int64_t bounded = 0;                      // that fit, and are none of the best by their bounds
+  int64_t bounded = 0;                      // that are none of the best by their bounds
   std::string space;                        // canonical text
   std::map<std::string, int64_t> excluded;  // reason -> plans
   double seconds = 0;                       // wall time

@@ -72,7 +72,7 @@ class Ranking(Shown):
 
     @property
     def bounded(self) -> int:
-        """Number of plans that fit and cannot be among the best, by bounds of their time."""
+        """Number of plans that cannot be among the best, by bounds of their time."""
         return self._bounded
 
     @property

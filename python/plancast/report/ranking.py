@@ -67,7 +67,7 @@ def _decided(ranking: Ranking) -> str:
     """How many plans were decided on in which way, and how fast."""
     text = f"{ranking.evaluated:,} plans simulated"
     if ranking.bounded:
-        text += f", {ranking.bounded:,} more fit and cannot be among the best (bounds)"
+        text += f", {ranking.bounded:,} more cannot be among the best (bounds)"
     text += f", in {duration(ranking.seconds)}"
     decided = ranking.evaluated + ranking.bounded + sum(ranking.excluded.values())
     if ranking.seconds > 0:

@@ -23,6 +23,7 @@ from plancast.search.store import Known, WritableStore
 _SIMULATIONS = 4  # plans of a chunk
 _AHEAD = 64  # plans that idle workers may begin with before a round is over
 _SAMPLED = 32  # plans tell how long all of a large space take
+_UNFIT = _core.PlanSearch.unfit()  # why plans are none that need more memory than there is
 
 
 @dataclass
@@ -83,7 +84,7 @@ class Search:
         """Decides on the plans, and describes the best of them on as many threads."""
         self._store, self._pool, self._callbacks = store, pool, callbacks
         self._known = store.known()
-        self._running: dict[object, list[int]] = {}
+        self._running: dict[object, tuple[Step, list[int]]] = {}
         self._flying: set[int] = set()
         self._decided: dict[int, None] = {}  # plans in this order
         self._bounded = 0
@@ -123,20 +124,30 @@ class Search:
                     self._callbacks.announce(len(missing), seconds)
 
     def _try_best_bounds(self, top: int) -> None:
-        together = _core.bodies_together(self.plans)
-        missing = [plan for plan in together if plan not in self._known]
-        # Of a store that all plans were simulated into, some have no bound.
-        missing += [plan for plan, known in self._known.items() if _has_no_bound(known)]
-        for _ in self._answers("bound", missing, self._pool.bounds_at_once):
-            self._report()
-        bounds = [
-            (plan, known.bound)
-            for plan, known in sorted(self._known.items())
-            if known.bound is not None
-        ]
-        self._decide([plan for plan, known in self._known.items() if known.bound is None])
-        order = _core.BestFirst(bounds, top)
-        while now := order.next_round():
+        # A plan that recomputes is bounded by what it is without, and looked at by itself only
+        # where that may be among the best.
+        without = _core.without_recompute(self.plans)
+        first = [plan for plan in _core.bodies_together(self.plans) if without[plan] == plan]
+        self._bound(first)
+        self._decide(plan for plan in first if self._is_none(plan))
+        order = _core.BestFirst(
+            [
+                (plan, self._known[root].bound or 0.0, plan == root)
+                for plan, root in enumerate(without)
+                if plan != root or not self._is_none(plan)
+            ],
+            top,
+        )
+        while True:
+            if asked := order.to_ask():
+                self._bound(asked)
+                for plan in asked:
+                    none = self._is_none(plan)
+                    order.asked(plan, None if none else self._known[plan].bound)
+                self._decide(plan for plan in asked if self._is_none(plan))
+                continue
+            if not (now := order.next_round()):
+                break
             self._left = order.bound
             # Rounds are as large for any number of workers, so that the answer is the same.
             self._simulate(now, order.ahead(_AHEAD * self._pool.width))
@@ -146,6 +157,17 @@ class Search:
                     order.found(value)
         self._bounded = order.left
         self._report(done=len(self.plans))
+
+    def _bound(self, plans: Iterable[int]) -> None:
+        """Until the bounds of plans are known, or why they are none."""
+        missing = [plan for plan in plans if _has_no_bound(self._known.get(plan, Known()))]
+        for _ in self._answers("bound", missing, self._pool.bounds_at_once):
+            self._report()
+
+    def _is_none(self, plan: int) -> bool:
+        """Whether what a plan is at least is not known, or that of one that does not fit."""
+        known = self._known[plan]
+        return known.bound is None or known.reason == _UNFIT
 
     def _simulate(self, now: Sequence[int], later: Iterable[int]) -> None:
         """Until all plans of a round are known; meanwhile idle workers begin with the next."""
@@ -165,29 +187,40 @@ class Search:
         """Has all of them evaluated; chunks as they come in."""
         # Smaller ones of few plans, so that every worker has some.
         size = max(1, min(size, len(plans) // (4 * self._pool.width)))
+        waiting = 0
         for chunk in _chunks(plans, size):
-            while len(self._running) >= 2 * self._pool.width:
-                yield self._take(step)
+            while waiting >= 2 * self._pool.width:
+                for taken in self._take(step):
+                    waiting -= 1
+                    yield taken
             self._submit(step, chunk)
-        while self._running:
-            yield self._take(step)
+            waiting += 1
+        while waiting:
+            for taken in self._take(step):
+                waiting -= 1
+                yield taken
 
     def _submit(self, step: Step, chunk: list[int]) -> None:
-        self._running[self._pool.submit(step, [self.plans[plan] for plan in chunk])] = chunk
+        ticket = self._pool.submit(step, [self.plans[plan] for plan in chunk])
+        self._running[ticket] = (step, chunk)
         self._flying.update(chunk)
 
-    def _take(self, step: Step) -> list[int]:
-        """Waits for a chunk, and commits it."""
+    def _take(self, wanted: Step) -> list[list[int]]:
+        """Waits for a chunk, and commits it; gives it if it is of this step."""
         ticket, values = self._pool.finished()
-        chunk = self._running.pop(ticket)
+        step, chunk = self._running.pop(ticket)
         self._flying.difference_update(chunk)
-        found = [(plan, self.plans[plan], value) for plan, value in zip(chunk, values, strict=True)]
+        found = [
+            (plan, self.plans[plan], _learned(value))
+            for plan, value in zip(chunk, values, strict=True)
+        ]
         add = self._store.add_bounds if step == "bound" else self._store.add_values
         add(found)
-        for plan, _, value in found:
+        for plan, _, new in found:
             before = self._known.get(plan, Known())
-            self._known[plan] = _with(before, step, value)
-        return chunk
+            both = zip(before, new, strict=True)
+            self._known[plan] = Known(*(old if old is not None else now for old, now in both))
+        return [chunk] if step == wanted else []
 
     def _is_simulated(self, plan: int) -> bool:
         known = self._known.get(plan)
@@ -229,8 +262,7 @@ class Search:
         outcome.excluded = dict(sorted(reasons.items()))
         outcome.plans = [plan for plan in described if not isinstance(plan, str)]
         if not outcome.plans and not outcome.stopped:
-            no_room = _core.PlanSearch.unfit()
-            unfit = [i for i in sorted(self._known) if self._known[i].reason == no_room]
+            unfit = [i for i in sorted(self._known) if self._known[i].reason == _UNFIT]
             if unfit:
                 outcome.nearest = self._core.nearest([self.plans[plan] for plan in unfit])
 
@@ -247,13 +279,14 @@ class Search:
 
 
 def _has_no_bound(known: Known) -> bool:
-    return known.bound is None and known.value is not None
+    """Also of plans that a store knows by their simulation alone."""
+    return known.bound is None and known.reason in (None, _UNFIT)
 
 
-def _with(before: Known, step: Step, value: Value) -> Known:
-    if isinstance(value, str):
-        return before._replace(reason=value)
-    return before._replace(bound=value) if step == "bound" else before._replace(value=value)
+def _learned(value: Value) -> Known:
+    if isinstance(value, tuple):
+        return Known(bound=value[0], reason=value[1])
+    return Known(reason=value) if isinstance(value, str) else Known(value=value)
 
 
 def _chunks(plans: Sequence[int], size: int) -> Iterable[list[int]]:

@@ -17,7 +17,8 @@ from plancast.errors import InputError
 from plancast.search.job import SearchJob, core_digest
 
 Step = Literal["bound", "simulate", "describe"]  # methods of `_core.PlanSearch`
-Value = float | str  # of the objective, or why there is none
+# Of the objective, or why there is none; a bound: the least it can be, why there is none, or both.
+Value = float | str | tuple[float | None, str | None]
 
 LOCAL = "local"
 # Times that a chunk is run again whose worker, or its machine, went away.

@@ -34,7 +34,7 @@ class Known(NamedTuple):
     reason: str | None = None
 
 
-Found = tuple[int, str, "float | str"]  # number and short form of a plan; a value or a reason
+Found = tuple[int, str, Known]  # number and short form of a plan, what was learned of it
 
 
 @checked
@@ -43,6 +43,7 @@ class SearchStore:
 
     One row a plan that was looked at, in the order of the space: `strategy`, `bound` (the least
     that the objective can be), `value` (of the objective, simulated), `reason` (why it is none).
+    Plans have no row that the bound of another one has put out of the question.
     What was committed survives the end of every process that takes part.
     """
 
@@ -167,11 +168,11 @@ class WritableStore(SearchStore):
             return {plan: Known(*what) for plan, *what in rows}
 
     def add_bounds(self, found: Iterable[Found]) -> None:
-        """Commits bounds, or reasons; of plans that are known nothing changes."""
+        """Commits bounds, or reasons, or both; of plans that have a bound nothing changes."""
         self._add(
             "INSERT INTO plans (plan, strategy, bound, reason) VALUES (?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET bound = excluded.bound WHERE bound IS NULL",
-            found,
+            ((plan, text, known.bound, known.reason) for plan, text, known in found),
         )
 
     def add_values(self, found: Iterable[Found]) -> None:
@@ -180,7 +181,7 @@ class WritableStore(SearchStore):
             "INSERT INTO plans (plan, strategy, value, reason) VALUES (?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET value = excluded.value, reason = excluded.reason "
             "WHERE value IS NULL AND reason IS NULL",
-            found,
+            ((plan, text, known.value, known.reason) for plan, text, known in found),
         )
 
     def _begin(self, identity: Mapping[str, str]) -> None:
@@ -198,11 +199,7 @@ class WritableStore(SearchStore):
                     f"`{before.get(name, '')}`, now `{now}`. Ask as before, or name a new file."
                 )
 
-    def _add(self, statement: str, found: Iterable[Found]) -> None:
-        rows = [
-            (plan, text, None, what) if isinstance(what, str) else (plan, text, what, None)
-            for plan, text, what in found
-        ]
+    def _add(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
         with self._worded(), self._transaction():
             self._base.executemany(statement, rows)
 

@@ -7,6 +7,7 @@ import random
 
 import plancast as pc
 import pytest
+from plancast.search import SearchStore
 from plancast.search.pools import Threads
 from searches import driver, kill_after, rows, said, search
 
@@ -79,15 +80,19 @@ def test_what_is_in_the_store_is_not_asked_for_again(tmp_path, monkeypatch):
     before = Threads.submit
 
     def submit(self, step, plans):
-        asked.append(step)
+        asked.extend((step, plan) for plan in plans)
         return before(self, step, plans)
 
     monkeypatch.setattr(Threads, "submit", submit)
     assert said(search(store=path, top=5, workers=2, resume=True)) == said(whole)
-    assert set(asked) == {"describe"}
-    # More of the best are another question to the same store.
+    assert {step for step, _ in asked} == {"describe"}
+    # More of the best are another question to the same store, which knows some of the answer.
+    known = SearchStore(path).records()
+    bounded = {row["strategy"] for row in known}
+    simulated = {row["strategy"] for row in known if row["value"] is not None}
     more = search(store=path, top=9, workers=2, resume=True)
-    assert "bound" not in asked
+    assert not bounded & {plan for step, plan in asked if step == "bound"}
+    assert not simulated & {plan for step, plan in asked if step == "simulate"}
     monkeypatch.undo()
     assert said(more) == said(search(top=9))
     assert said(search(store=path, resume=True)) == said(search())

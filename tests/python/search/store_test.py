@@ -30,11 +30,14 @@ def test_a_row_a_plan(tmp_path):
     ranking = search(store=path, top=3, workers=1)
     store = SearchStore(path)
     records = store.records()
-    assert [r["plan"] for r in records] == list(range(len(store)))
+    plans = [r["plan"] for r in records]
+    assert plans == sorted(set(plans))
+    assert len(plans) == len(store)
     values = sorted(r["value"] for r in records if r["value"] is not None)
     assert len(values) == ranking.evaluated
     assert all(r["bound"] <= r["value"] for r in records if r["value"] is not None)
-    assert all((r["bound"] is None) == (r["reason"] is not None) for r in records)
+    assert all(r["bound"] is not None or r["reason"] is not None for r in records)
+    assert all(r["value"] is None or r["reason"] is None for r in records)
     best = min((r for r in records if r["value"] is not None), key=lambda r: r["value"])
     assert best["strategy"] == ranking[0].strategy
     assert best["value"] == ranking[0].iteration_time

@@ -30,6 +30,8 @@ namespace {
 
 // A value of the objective, or why there is none.
 using PyValue = std::variant<double, std::string>;
+// What a value is at least, why there is none, or both.
+using PyBound = std::pair<std::optional<double>, std::optional<std::string>>;
 using PyPlan = std::variant<std::shared_ptr<Forecast>, std::string>;
 using Plans = std::vector<std::string>;  // short forms
 
@@ -68,9 +70,14 @@ class PlanSearch {
     return {std::move(plans), std::move(found.enumeration.excluded), std::move(found.text)};
   }
 
-  std::vector<PyValue> Bound(const Plans& plans) {
-    return Each<PyValue>(
-        plans, [&](const ShortForm& plan) { return ValueOf(evaluator_.Bound(plan, level_)); });
+  std::vector<PyBound> Bound(const Plans& plans) {
+    return Each<PyBound>(plans, [&](const ShortForm& plan) {
+      Outcome outcome = evaluator_.Bound(plan, level_, true);
+      PyBound bound;
+      if (outcome.excluded.empty() || outcome.value > 0) bound.first = outcome.value;
+      if (!outcome.excluded.empty()) bound.second = std::move(outcome.excluded);
+      return bound;
+    });
   }
 
   std::vector<PyValue> Simulate(const Plans& plans) {
@@ -149,9 +156,19 @@ void BindSearch(py::module_& m) {
   m.def(
       "bodies_together", [](const Plans& plans) { return BodiesTogether(Parsed(plans)); },
       py::arg("plans"));
+  m.def(
+      "without_recompute", [](const Plans& plans) { return WithoutRecompute(Parsed(plans)); },
+      py::arg("plans"));
   py::class_<BestFirst>(m, "BestFirst")
-      .def(py::init<std::vector<std::pair<int64_t, double>>, int64_t>(), py::arg("bounds"),
-           py::arg("top"))
+      .def(py::init([](const std::vector<std::tuple<int64_t, double, bool>>& bounds, int64_t top) {
+             std::vector<BestFirst::Bound> known;
+             known.reserve(bounds.size());
+             for (const auto& [plan, least, own] : bounds) known.push_back({plan, least, own});
+             return std::make_unique<BestFirst>(known, top);
+           }),
+           py::arg("bounds"), py::arg("top"))
+      .def("to_ask", &BestFirst::ToAsk)
+      .def("asked", &BestFirst::Asked, py::arg("plan"), py::arg("least"))
       .def("next_round", &BestFirst::NextRound)
       .def("ahead", &BestFirst::Ahead, py::arg("most"))
       .def("found", &BestFirst::Found, py::arg("value"))
