@@ -297,9 +297,9 @@ class LayoutWalk {
   int ChooseSaved(const TensorRef& ref, const std::vector<int>& known) const {
     bool in_parts = false;
     const Layout* wanted = FirstReader(ref, &in_parts);
-    in_parts = in_parts || (wanted != nullptr &&
-                            GathersOver(mesh_.AxesOf("cp"),
-                                        plan_.values[known.front()].layout, *wanted));
+    in_parts =
+        in_parts || (wanted != nullptr &&
+                     GathersOver(mesh_.AxesOf("cp"), plan_.values[known.front()].layout, *wanted));
     if (!profile_.tensors.sp_saves_sharded && !in_parts) {
       for (int value : known) {
         if (wanted != nullptr && plan_.values[value].layout == *wanted) return value;

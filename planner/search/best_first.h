@@ -63,7 +63,7 @@ class BestFirst {
 
   bool MayBeBest(double least) const;
 
-  Open open_;                              // all that are left, by what is known
+  Open open_;                                   // all that are left, by what is known
   std::unordered_map<int64_t, double> asleep_;  // of those, whose own bound is not known
   const int64_t top_;
   std::vector<double> best_;  // values so far, ascending, `top_` at most

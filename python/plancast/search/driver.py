@@ -217,9 +217,7 @@ class Search:
         add = self._store.add_bounds if step == "bound" else self._store.add_values
         add(found)
         for plan, _, new in found:
-            before = self._known.get(plan, Known())
-            both = zip(before, new, strict=True)
-            self._known[plan] = Known(*(old if old is not None else now for old, now in both))
+            self._known[plan] = self._known.get(plan, Known()).with_(new)
         return [chunk] if step == wanted else []
 
     def _is_simulated(self, plan: int) -> bool:

@@ -33,6 +33,14 @@ class Known(NamedTuple):
     value: float | None = None
     reason: str | None = None
 
+    def with_(self, more: Known) -> Known:
+        """What is known once more was learned."""
+        return Known(
+            more.bound if self.bound is None else self.bound,
+            more.value if self.value is None else self.value,
+            more.reason if self.reason is None else self.reason,
+        )
+
 
 Found = tuple[int, str, Known]  # number and short form of a plan, what was learned of it
 

@@ -40,13 +40,13 @@ TEST(BestFirstTest, PlansWithEqualLayersFollowOneAnother) {
 
 TEST(BestFirstTest, APlanIsBoundedByTheOneWithoutItsRecomputation) {
   EXPECT_THAT(WithoutRecompute(Plans({
-                  "tp=2,mb=1,recompute=full:2",             // of the next
-                  "tp=2,mb=1,recompute=none",               //
-                  "tp=2,mb=1,recompute=selective:moe_act",  // of the one before
-                  "tp=2,mb=2,recompute=selective",          // there is none
-                  "tp=4,mb=1",                              // says nothing, which is none
-                  "tp=4,mb=1,recompute=full",               //
-                  "tp=4,mb=1,offload=optimizer",            //
+                  "tp=2,mb=1,recompute=full:2",                  // of the next
+                  "tp=2,mb=1,recompute=none",                    //
+                  "tp=2,mb=1,recompute=selective:moe_act",       // of the one before
+                  "tp=2,mb=2,recompute=selective",               // there is none
+                  "tp=4,mb=1",                                   // says nothing, which is none
+                  "tp=4,mb=1,recompute=full",                    //
+                  "tp=4,mb=1,offload=optimizer",                 //
                   "tp=4,mb=1,recompute=full,offload=optimizer",  // that sends less to the host
               })),
               ElementsAre(1, 1, 1, 3, 4, 4, 6, 7));
