@@ -15,7 +15,8 @@ namespace {
 // Appends bodies to one, tensor by tensor.
 class Joiner {
  public:
-  void Append(const Body& body) {
+  // The tensors of the body by their numbers in the one.
+  std::vector<int> Append(const Body& body) {
     std::vector<int> number(body.tensors.size(), -1);
     const bool first = out_.ops.empty();
     for (size_t p = 0; !first && p < body.in_ports.size(); ++p) {
@@ -40,6 +41,7 @@ class Joiner {
     out_.out_ports = body.out_ports;
     out_.out_detached = body.out_detached;
     renumber(out_.out_ports);
+    return number;
   }
 
   Body Take(std::string name) && {
@@ -88,6 +90,23 @@ std::vector<OpReplay> JoinReplays(const std::vector<const BoundBody*>& bodies, b
     groups += most;
   }
   return joined;
+}
+
+// Adds what is said of the communication of a body whose ops and tensors got other numbers.
+void AddCommunication(const BoundBody& part, int first_op, const std::vector<int>& tensors,
+                      BoundBody* out) {
+  if (!part.loops.empty()) {
+    out->loops.resize(first_op);
+    out->loops.insert(out->loops.end(), part.loops.begin(), part.loops.end());
+  }
+  for (BoundRewrite rewrite : part.rewrites) {
+    rewrite.op += first_op;
+    for (int& op : rewrite.ops) op += first_op;
+    out->rewrites.push_back(std::move(rewrite));
+  }
+  for (const auto& [tensor, layout] : part.in_two) {
+    out->in_two.emplace_back(tensors[tensor], layout);
+  }
 }
 
 class LayerJoiner {
@@ -159,7 +178,10 @@ class LayerJoiner {
       out.homes.insert(out.homes.end(), parts.back()->homes.begin(), parts.back()->homes.end());
     }
     int ops = 0;
-    for (const BoundBody* part : parts) {
+    Joiner joiner;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const BoundBody* const part = parts[i];
+      AddCommunication(*part, ops, joiner.Append(*bodies[i]), &out);
       for (PieceRun run : part->pieces) {
         run.begin += ops;
         run.end += ops;
@@ -176,6 +198,7 @@ class LayerJoiner {
       ops += static_cast<int>(part->splits.size());
     }
     SortPieces(&out.pieces);
+    if (!out.loops.empty()) out.loops.resize(ops);
     if (std::any_of(parts.begin(), parts.end(),
                     [](const BoundBody* p) { return !p->on.empty(); })) {
       for (const BoundBody* part : parts) {
@@ -188,8 +211,7 @@ class LayerJoiner {
     out.last_segment = waiting_.back().segment;
     out.replays = JoinReplays(parts, /*at_once=*/layers_ > 0);
     out.body = static_cast<int>(bound_.graph.bodies.size());
-    Body body = JoinBodies(bodies);
-    bound_.graph.bodies.push_back(std::move(body));
+    bound_.graph.bodies.push_back(std::move(joiner).Take(NameOf(bodies)));
     bound_.bodies.push_back(std::move(out));
     return known->second = static_cast<int>(bound_.bodies.size()) - 1;
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -120,6 +122,47 @@ TEST(JoinLayersTest, AllOfThemRunAgainAndTheirActivationsAreThereAtOnce) {
     EXPECT_EQ(TasksAgain(block), layers * TasksAgain(one));
     EXPECT_EQ(block.size(), layers * one.size());
     EXPECT_EQ(Peak(block) - Peak(one), (layers - 1) * layer);
+  }
+}
+
+// What is said of an op's communication is said of it in each of them.
+TEST(JoinLayersTest, CommunicationIsThatOfEachLayer) {
+  const auto ring = [](PlanUnderTest* plan) { plan->Cp(4, "ring_zigzag"); };
+  const auto chunks = [](PlanUnderTest* plan) {
+    plan->Tp(2).Sp();
+    LoopDirective& loop = (*plan->tree().Node("layers.*.mlp.fc2"))->loop;
+    loop.communicate = {{"y", "s"}};
+    loop.pieces = {{"s", 2}};
+  };
+  const auto split = [](PlanUnderTest* plan) {
+    plan->Tp(2);
+    (*plan->tree().Node("layers.*.mlp.fc2"))->rewrites = {*ParseRewrite("split(all_reduce)")};
+  };
+  for (const std::function<void(PlanUnderTest*)>& with :
+       {std::function<void(PlanUnderTest*)>(ring), std::function<void(PlanUnderTest*)>(chunks),
+        std::function<void(PlanUnderTest*)>(split)}) {
+    PlanUnderTest one = Joining(1), four = Joining(4);
+    with(&one);
+    with(&four);
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph apart, one.Compile());
+    ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, four.Compile());
+    for (const char* pass : {".F", ".B"}) {
+      const Block &layer = BlockNamed(apart, absl::StrCat("layer", pass)),
+                  &all = BlockNamed(graph, absl::StrCat("layer*4", pass));
+      EXPECT_EQ(all.size(), 4 * layer.size()) << pass;
+      const auto bytes = [](const ExecutionGraph& in, const Block& block) {
+        std::map<CollectiveKind, int64_t> by_kind;
+        for (int t = 0; t < block.size(); ++t) {
+          if (block.kind[t] != TaskKind::kComm) continue;
+          const CommSpec& comm = in.comms[block.spec[t]];
+          by_kind[comm.kind] += comm.bytes;
+        }
+        return by_kind;
+      };
+      std::map<CollectiveKind, int64_t> sent = bytes(apart, layer);
+      for (auto& [kind, sum] : sent) sum *= 4;
+      EXPECT_EQ(bytes(graph, all), sent) << pass;
+    }
   }
 }
 
