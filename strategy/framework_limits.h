@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "strategy/short_form.h"
@@ -17,6 +18,8 @@ namespace plancast {
 struct FrameworkLimits {
   std::set<int64_t> zero;           // stages of ZeRO; empty: all
   std::set<std::string> recompute;  // modes (`full` of `full:2`); empty: all
+  // Sets of ops that searches try to run again, each alone and the first ones together.
+  std::vector<std::string> recompute_words;
   bool tp = true, pp = true, ep = true, cp = true, vpp = true;
   std::set<std::string> cp_types;  // by name; empty: all
   std::optional<bool> sp;          // with tp > 1: always or never; absent: either

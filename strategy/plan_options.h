@@ -116,6 +116,7 @@ struct PlanOptions {
       0;  // every:N recomputes layers N-1, 2N-1, ... of a stage, from 0; 0: all
   int64_t recompute_joined = 1;            // uniform:N: so many layers run again together
   std::vector<std::string> recompute_ops;  // selective: which sets of ops; empty: the profile's
+  bool norms_in_products = false;          // SoftwareProfile::Recomputation
   bool recomputes_some_layers() const { return recompute_layers >= 0 || recompute_every > 0; }
   // Runs of layers are not those of the layout alone.
   bool regroups_layers() const {
@@ -163,9 +164,9 @@ struct PlanOptions {
                       node_zero, hsdp, reshard, reshard_ranks, prefetch, unit_layers, sync_each,
                       sync_whole_each, micro_batch, micro_batches, schedule, schedule_table,
                       most_ongoing, search_memory, vocab_parallel, recompute, recompute_layers,
-                      recompute_every, recompute_joined, recompute_ops, offload, offload_layers,
-                      attention, overlap, bucket_bytes, first_bucket_bytes, optimizer, layout, cuts,
-                      order, stages, idle, own_stages)
+                      recompute_every, recompute_joined, recompute_ops, norms_in_products, offload,
+                      offload_layers, attention, overlap, bucket_bytes, first_bucket_bytes,
+                      optimizer, layout, cuts, order, stages, idle, own_stages)
 };
 
 }  // namespace plancast

@@ -161,9 +161,11 @@ struct SoftwareProfile {
   struct Recomputation {
     // Sets of ops that plain `recompute=selective` stands for (recompute_set.h).
     std::vector<std::string> selective = {"core_attn"};
+    bool norms_in_products = false;    // those that one product alone reads (compiler/bind)
     bool replays_only_needed = false;  // nothing whose result no gradient reads
     bool keeps_unread = false;         // a set's kept results, though no gradient reads them
-    PLANCAST_KEY_FIELDS(Recomputation, selective, replays_only_needed, keeps_unread)
+    PLANCAST_KEY_FIELDS(Recomputation, selective, norms_in_products, replays_only_needed,
+                        keeps_unread)
   };
 
   // The processor that issues kernels; times of RuntimeParams.

@@ -174,6 +174,10 @@ absl::StatusOr<FrameworkLimits> LimitsFromProto(const proto::FrameworkLimits& p)
         << "limits.recompute";
     limits.recompute.insert(mode);
   }
+  for (const std::string& word : p.recompute_words()) {
+    RETURN_IF_ERROR(FindRecomputeSet(word).status()) << "limits.recompute_words";
+    limits.recompute_words.push_back(word);
+  }
   limits.tp = !p.has_tp() || p.tp();
   limits.pp = !p.has_pp() || p.pp();
   limits.ep = !p.has_ep() || p.ep();
@@ -343,6 +347,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   profile.update.foreach_optimizer = p.foreach_optimizer();
   profile.kernels.separate_products.insert(p.separate_products().begin(),
                                            p.separate_products().end());
+  profile.recompute.norms_in_products = p.norms_in_products();
   profile.recompute.replays_only_needed = p.replays_only_needed();
   profile.recompute.keeps_unread = p.keeps_unread();
   if (p.selective_recompute_size() > 0) {

@@ -318,8 +318,9 @@ absl::StatusOr<BoundModel> Bind(const ModelGraph& graph, const StrategyTree& tre
     if (SaysRewrites(rewrites)) {
       RETURN_IF_ERROR(BindRewrites(bound.graph, bound.mesh, rewrites, &body));
     }
-    ASSIGN_OR_RETURN(body.replays, ReplaysOf(bound.graph.bodies[segment.body], segment.in_list(),
-                                             directives, body.splits, bound.mesh, selective));
+    ASSIGN_OR_RETURN(body.replays,
+                     ReplaysOf(bound.graph.bodies[segment.body], segment.in_list(), directives,
+                               body.splits, bound.mesh, selective, options.norms_in_products));
     ASSIGN_OR_RETURN(body.unit,
                      units.Of(bound.graph, bound.places, static_cast<int>(i), directives));
     ASSIGN_OR_RETURN(body.pieces, PieceRunsOf(bound.graph, segment, directives));

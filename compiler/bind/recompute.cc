@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "graph/split/rule_part.h"
@@ -91,22 +93,62 @@ class Replays {
 };
 
 // The first of the sets that an op is in.
-absl::StatusOr<Reason> InSets(const OpNode& op, absl::Span<const std::string> words) {
+absl::StatusOr<Reason> InSets(const Body& body, size_t op, absl::Span<const std::string> words,
+                              bool norms_in_products) {
   for (const std::string& word : words) {
     ASSIGN_OR_RETURN(const RecomputeSet* set, FindRecomputeSet(word));
-    if (!AnyMatches(set->ops, op.name, op.rule->name(), op.recompute_group)) continue;
+    if (!Covers(*set, body, op, norms_in_products)) continue;
     return Reason{word, set->discards, set->region, set};
   }
   return Reason();
 }
 
+// The product that alone reads what a norm makes, or the op itself.
+size_t ModuleOf(const Body& body, size_t op) {
+  const absl::string_view rule = body.ops[op].rule->name();
+  if (rule != "rms_norm" && rule != "layer_norm") return op;
+  const int made = body.ops[op].outputs[0];
+  const auto reads = [made](const std::vector<int>& list) {
+    return std::find(list.begin(), list.end(), made) != list.end();
+  };
+  if (reads(body.out_ports)) return op;
+  size_t reader = op;
+  for (size_t other = 0; other < body.ops.size(); ++other) {
+    if (!reads(body.ops[other].inputs)) continue;
+    if (reader != op) return op;
+    reader = other;
+  }
+  return absl::StrContains(body.ops[reader].rule->name(), "linear") ? reader : op;
+}
+
 }  // namespace
+
+bool Covers(const RecomputeSet& set, const Body& body, size_t op, bool norms_in_products) {
+  const auto is_in = [](const std::vector<OpPattern>& patterns, const OpNode& node) {
+    return AnyMatches(patterns, node.name, node.rule->name(), node.recompute_group);
+  };
+  if (!is_in(set.ops, body.ops[norms_in_products ? ModuleOf(body, op) : op])) return false;
+  return set.within.empty() ||
+         std::any_of(body.ops.begin(), body.ops.end(),
+                     [&](const OpNode& node) { return is_in(set.within, node); });
+}
+
+bool CoversSome(const RecomputeSet& set, const ModelGraph& graph, bool norms_in_products) {
+  return std::any_of(graph.segments.begin(), graph.segments.end(), [&](const Segment& segment) {
+    const Body& body = graph.bodies[segment.body];
+    for (size_t op = 0; op < body.ops.size(); ++op) {
+      if (Covers(set, body, op, norms_in_products)) return segment.in_list() || !graph.HasLists();
+    }
+    return false;
+  });
+}
 
 absl::StatusOr<std::vector<OpReplay>> ReplaysOf(const Body& body, bool in_list,
                                                 const std::vector<Resolved>& directives,
                                                 const std::vector<FactorSplit>& splits,
                                                 const DeviceMesh& mesh,
-                                                const std::vector<std::string>& selective) {
+                                                const std::vector<std::string>& selective,
+                                                bool norms_in_products) {
   std::vector<Reason> reasons(body.ops.size());
   for (size_t o = 0; o < body.ops.size(); ++o) {
     const Resolved& said = directives[o];
@@ -116,7 +158,7 @@ absl::StatusOr<std::vector<OpReplay>> ReplaysOf(const Body& body, bool in_list,
     } else if (said.recompute == Recompute::kSelective) {
       const std::vector<std::string>& words =
           said.recompute_ops.empty() ? selective : said.recompute_ops;
-      ASSIGN_OR_RETURN(reasons[o], InSets(body.ops[o], words));
+      ASSIGN_OR_RETURN(reasons[o], InSets(body, o, words, norms_in_products));
       if (!in_list && root && reasons[o].set != nullptr && reasons[o].set->region) reasons[o] = {};
     }
   }

@@ -33,6 +33,7 @@ std::string SharedKey(PlanOptions options) {
   options.recompute_every = usual.recompute_every;
   options.recompute_joined = usual.recompute_joined;
   options.recompute_ops.clear();
+  options.norms_in_products = usual.norms_in_products;
   options.offload_layers = usual.offload_layers;
   options.attention = usual.attention;
   options.overlap.clear();

@@ -9,10 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/picoseconds.h"
 #include "base/status_macros.h"
+#include "compiler/bind/recompute.h"
 #include "cost_models/matmul_unit.h"
 #include "planner/forecast/flops.h"
 #include "planner/uncertainty/uncertainty.h"
 #include "planner/uncertainty/warnings.h"
+#include "strategy/recompute/recompute_set.h"
 #include "strategy/short_form.h"
 
 namespace plancast {
@@ -71,6 +73,13 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
     forecast->notes.push_back(absl::StrCat(forecast->trained_parameters, " of ",
                                            plan.graph->ParameterCount(),
                                            " parameters are trained"));
+  }
+  for (const std::string& word : job.strategy.plan().recompute_ops) {
+    ASSIGN_OR_RETURN(const RecomputeSet* set, FindRecomputeSet(word));
+    if (CoversSome(*set, *plan.graph, chosen.norms_in_products)) continue;
+    forecast->notes.push_back(absl::StrCat("recompute: as ", job.profile.name, " runs ",
+                                           forecast->model, ", no op of its layers is in `", word,
+                                           "`"));
   }
   std::vector<std::string> known;  // types of devices, of each one note
   forecast->peak_flops_per_gpu = MeanOverDevices(machine, [&](const DeviceType& device) {

@@ -229,8 +229,12 @@ class Ranking {
 absl::StatusOr<JobSpace> SpaceOf(const Job& job, const ModelGraph& graph, const Machine& machine,
                                  const SearchSpace& space) {
   const PlanContext context = ContextOf(graph, machine, job.global_batch);
-  const SearchBounds bounds{machine.gpus_per_domain(), job.profile.limits, job.profile.name,
-                            job.profile.data_parallel.overlap, RecomputeSetsOf(graph)};
+  const SearchBounds bounds{machine.gpus_per_domain(),
+                            job.profile.limits,
+                            job.profile.name,
+                            job.profile.data_parallel.overlap,
+                            RecomputeSetsOf(graph, job.profile),
+                            UsualRecomputeSetsOf(graph, job.profile)};
   JobSpace result;
   ASSIGN_OR_RETURN(result.enumeration, EnumeratePlans(space, context, bounds));
   result.text = PrintSearchSpace(space, bounds, context.experts > 0, context.seq);

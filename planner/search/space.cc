@@ -48,12 +48,17 @@ std::vector<int64_t> Candidates(const NumberSet& set, const std::vector<int64_t>
   return {out.begin(), out.end()};
 }
 
-// Chunks per stage that leave every virtual stage with the same layers, also
-// where the first and the last have one less.
+// Embedding, head and a module of multi-token prediction: what some virtual stages have in place of
+// a layer.
+constexpr int64_t kBesideLayers = 3;
+
+// Chunks per stage that leave every virtual stage with the same layers, or as many of them with one
+// less as there are modules beside the layers.
 std::vector<int64_t> EvenChunks(int64_t layers, int64_t pp) {
   std::vector<int64_t> out = {1};
   for (int64_t vpp = 2; pp > 1 && pp * vpp <= layers; ++vpp) {
-    if (layers % (pp * vpp) == 0 || (layers + 2) % (pp * vpp) == 0) out.push_back(vpp);
+    const int64_t chunks = pp * vpp, most = (layers + chunks - 1) / chunks;
+    if (most * chunks - layers <= kBesideLayers) out.push_back(vpp);
   }
   return out;
 }
@@ -373,7 +378,11 @@ class Enumerator {
 
 std::vector<std::string> RecomputesOf(const SearchSpace& space, const SearchBounds& bounds) {
   if (!space.recompute.empty()) return space.recompute;
-  return Kept<std::string>({"none", "selective", "full"}, bounds.limits.recompute);
+  std::vector<std::string> usual =
+      Kept<std::string>({"none", "selective", "full"}, bounds.limits.recompute);
+  const auto full = std::find(usual.begin(), usual.end(), "full");
+  usual.insert(full, bounds.usual_sets.begin(), bounds.usual_sets.end());
+  return usual;
 }
 
 std::vector<int64_t> ZerosOf(const SearchSpace& space, const SearchBounds& bounds) {

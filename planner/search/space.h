@@ -48,7 +48,7 @@ struct SearchSpace {
   // Default: 1, and of sequences from kLongSequence tokens on `*`: what is left of the devices.
   std::optional<NumberSet> cp;
   std::vector<std::string> cp_types;   // default, with cp > 1: ring_zigzag, allgather, ulysses
-  std::vector<std::string> recompute;  // default: none, selective, full
+  std::vector<std::string> recompute;  // default: none, selective, the usual sets, full
   std::vector<int64_t> zero;           // default: 0 to 3
   // Ranks that share a sharded copy. Default: all of dp, and with zero=3 also those of one domain
   // of fast links; `*`: all divisors of dp from 2 on.
@@ -70,8 +70,9 @@ struct SearchBounds {
   FrameworkLimits limits = {};
   std::string framework = {};      // whose limits they are
   std::set<Overlap> overlap = {};  // its own, where a plan says nothing
-  // What `selective:*` stands for, each `selective:WORD+WORD`.
-  std::vector<std::string> recompute_sets = {};
+  // What `selective:*` stands for, each `selective:WORD+WORD`, and those of them that are tried
+  // where a space does not say recompute.
+  std::vector<std::string> recompute_sets = {}, usual_sets = {};
 
   // Of tp where the space does not say it: published runs hardly ever have more than 8, in
   // domains of 72 GPUs neither.

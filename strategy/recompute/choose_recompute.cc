@@ -36,6 +36,7 @@ absl::Status ChooseRecompute(const ShortForm& form, const SoftwareProfile& profi
                              PlanOptions* options) {
   PlanOptions& o = *options;
   o.recompute_ops = form.recompute_ops.empty() ? profile.recompute.selective : form.recompute_ops;
+  o.norms_in_products = profile.recompute.norms_in_products;
   for (const std::string& word : o.recompute_ops) {
     RETURN_IF_ERROR(FindRecomputeSet(word).status());
   }

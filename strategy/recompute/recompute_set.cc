@@ -28,7 +28,8 @@ std::vector<RecomputeSet> ReadSets() {
     PLANCAST_CHECK(message.ok()) << message.status().ToString();
     for (const proto::RecomputeSet& s : message->set()) {
       sets.push_back({s.word(), s.description(), Patterns(s.ops()), Patterns(s.keeps()),
-                      s.discards(), s.region(), s.keeps_every_other_product(), s.keeps_reduced()});
+                      Patterns(s.within()), s.discards(), s.region(), s.keeps_every_other_product(),
+                      s.keeps_reduced()});
     }
   }
   return sets;

@@ -23,7 +23,7 @@ bool AnyMatches(absl::Span<const OpPattern> patterns, absl::string_view name,
 // Ops of a layer that the backward pass runs again, under a framework's word.
 struct RecomputeSet {
   std::string word, description;
-  std::vector<OpPattern> ops, keeps;
+  std::vector<OpPattern> ops, keeps, within;
   bool discards = false, region = false;
   bool keeps_every_other_product = false, keeps_reduced = false;
 };

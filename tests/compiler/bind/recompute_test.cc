@@ -16,6 +16,7 @@ namespace plancast {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr int64_t kSeq = 64, kHidden = 128, kHeads = 8, kKvHeads = 2, kHeadDim = 16, kFfn = 320;
 constexpr int64_t kBatch = 2, kTokens = kSeq * kBatch;
@@ -117,6 +118,26 @@ TEST(RecomputeSetsTest, TheFeedForwardLayerKeepsItsInput) {
             kAll - 3 * kF - 2 * kX - 2 * kRstd - kStatistics);
 }
 
+// Transformer Engine's LayerNormLinear: the norm goes with the product that alone reads it.
+TEST(RecomputeSetsTest, NormsThatArePartOfProductsGoWithThem) {
+  const auto saved = [](std::vector<std::string> words) {
+    PlanUnderTest plan = Plan(Llama(), std::move(words));
+    plan.options().norms_in_products = true;
+    return Saved(plan);
+  };
+  EXPECT_EQ(saved({"layernorm"}), kAll);
+  EXPECT_EQ(saved({"mlp"}), kAll - 3 * kF - kX - kRstd);
+  EXPECT_EQ(saved({"mlp", "layernorm"}), saved({"mlp"}));
+  // Router and experts both read the norm of a mixture.
+  TransformerConfig config = Llama();
+  config.experts.count = 8;
+  config.experts.topk = 2;
+  config.experts.ffn = kFfn;
+  PlanUnderTest none = Plan(config, {}), norm = Plan(config, {"layernorm"});
+  norm.options().norms_in_products = true;
+  EXPECT_EQ(Saved(none, "moe_layer.F") - Saved(norm, "moe_layer.F"), kX + kRstd);
+}
+
 // torchtitan's list: products 1, 3, 5, 7 of q, k, v, out, gate, up, down; attention's
 // result with its statistics; and the input.
 TEST(RecomputeSetsTest, EveryOtherProductIsKept) {
@@ -193,6 +214,13 @@ TEST(RecomputeSetsTest, LatentAttentionGivesUpWhatItProjectsUp) {
   const int64_t given_up =
       Wide(48) + Wide(32) + Wide(kHeads * (12 + 4)) + Wide(kHeads * (12 + 10)) + 2 * kRstd;
   EXPECT_EQ(Saved(none) - Saved(some), given_up);
+}
+
+// It also names rotations, which attention without latents has as well.
+TEST(RecomputeSetsTest, NothingIsProjectedUpWithoutLatents) {
+  EXPECT_EQ(Saved({"mla_up_proj"}), kAll);
+  PlanUnderTest plan = Plan(Llama(), {"mla_up_proj"});
+  EXPECT_THAT(Again(plan), IsEmpty());
 }
 
 TEST(RecomputeSetsTest, NodesOfTheTreeHaveSetsOfTheirOwn) {

@@ -197,6 +197,26 @@ TEST(SearchSpaceTest, ExpertsAreTriedWithPairsWhereTheFrameworkRunsThem) {
   }
 }
 
+// Layers that divide into no stages come with embedding, head and a predicted token's module: 61
+// are DeepSeek-V3's, 94 Qwen3-235B's, 126 Llama 3.1 405B's.
+TEST(EnumeratePlansTest, ChunksMayLackThreeLayers) {
+  const auto chunks = [](int64_t layers, int64_t pp) {
+    PlanContext context = Context(pp, 64);
+    context.layers = layers;
+    std::vector<int64_t> sizes;
+    const std::string space = absl::StrCat("tp=1,mb=1,recompute=none,zero=0,pp=", pp);
+    for (const ShortForm& plan : Plans(space, context).plans) {
+      sizes.push_back(plan.vpp.value_or(1));
+    }
+    return sizes;
+  };
+  EXPECT_THAT(chunks(61, 4), ElementsAre(1, 2, 4, 8));
+  EXPECT_THAT(chunks(94, 8), ElementsAre(1, 2, 3, 4, 6));
+  EXPECT_THAT(chunks(126, 16), ElementsAre(1, 2, 4));
+  EXPECT_THAT(chunks(32, 8), ElementsAre(1, 2, 4));
+  EXPECT_THAT(chunks(32, 1), ElementsAre(1));
+}
+
 TEST(SearchSpaceTest, ErrorsNameTheKeyAndTheRemedy) {
   EXPECT_THAT(ErrorOf("tpp=2"), HasSubstr("no key `tpp`. Did you mean `tp`?"));
   EXPECT_THAT(ErrorOf("tp=1,2,4"), HasSubstr("`tp=1,2,4`: values are joined by `|`. Write "
