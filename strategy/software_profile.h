@@ -159,8 +159,7 @@ struct SoftwareProfile {
 
   // What runs again in backward passes.
   struct Recomputation {
-    // Sets of ops that plain `recompute=selective` stands for (recompute_set.h).
-    std::vector<std::string> selective = {"core_attn"};
+    std::vector<std::string> selective = {"core_attn"};  // what plain `selective` stands for
     bool norms_in_products = false;    // those that one product alone reads (compiler/bind)
     bool replays_only_needed = false;  // nothing whose result no gradient reads
     bool keeps_unread = false;         // a set's kept results, though no gradient reads them
@@ -226,9 +225,8 @@ struct SoftwareProfile {
   std::optional<DType> MasterType(DType dtype) const;
   DType SecondStateType() const { return types.second_state_dtype.value_or(types.state_dtype); }
 
-  // The profile as it holds for a model in `dtype` under `schedule`: fields that depend on
-  // either (`fusions_16bit`, `bf16_gradients_in_fp32`, `fp16_overflow_check`,
-  // `interleaved_p2p_overlaps`) and `precision` carried out, `compute` types replaced.
+  // The profile as it holds for a model in `dtype` under `schedule`: fields that depend on either
+  // (such as `fusions_16bit`) and `precision` carried out, `compute` types replaced.
   SoftwareProfile For(DType dtype, Schedule schedule) const;
 
   // Name and structural fields: profiles with equal keys compile plans alike (memo key). Of what

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plancast import _core
 from plancast.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,6 +79,15 @@ def spaces(space: str, where: str, model: Model, machine: Machine) -> list[Space
         condition = f"({where}) and {_COPIES}" if where.strip() else _COPIES
         found.append(Space(_joined(space, *more, copies), condition, beside=True))
     return found
+
+
+def bounded_first(plans: Sequence[str]) -> int:
+    """How many plans a ranking looks at, whatever it finds: those that recompute least.
+
+    >>> bounded_first(["tp=2", "tp=2,recompute=full", "tp=4,recompute=full"])
+    2
+    """
+    return sum(plan == bare for plan, bare in enumerate(_core.without_recompute(list(plans))))
 
 
 def mostly_tables(model: Model) -> bool:

@@ -36,8 +36,8 @@ from plancast.training.best_plan import (
 if TYPE_CHECKING:
     from plancast.strategy import Strategy
 
-# Plans of a default space up to which all are looked at, some 40 CPU seconds; models with experts
-# have more from 16k tokens on.
+# Plans of a default space, but for those that only recompute more, up to which all are looked at,
+# some 50 CPU seconds; models with experts have more from 16k tokens on.
 _WHOLE = 20_000
 _LONG = 2_000  # from which on a first plan is looked for by itself
 _BEST = 16  # of them that are kept
@@ -144,7 +144,7 @@ class Search:
         whole = self._plans_of("")
         if self._partial and len(whole) > _LONG:
             self._soon()
-        if len(whole) > _WHOLE:
+        if default_space.bounded_first(whole) > _WHOLE:
             return self._usual(whole, progress)
         # These first: they are soon found, for whoever stops the rest.
         roomy_space = f"vpp=1,mb={micro_batches(self._model)},recompute=full"
@@ -215,10 +215,12 @@ class Search:
             return []
         found = fastest_first([*found, *self._copies(found, ranked)])
         left = len(set(whole) - looked_at)
+        counted = default_space.bounded_first
+        more = counted(whole) / max(1, counted(list(looked_at)))
         self.said.append(
             f"the default space has {len(whole):,} plans, of which {left:,} were not looked at: "
             f"these are the best of the usual {len(whole) - left:,}; `plancast rank` looks at all, "
-            f"in about {duration(took * len(whole) / max(1, len(looked_at)))}"
+            f"in about {duration(took * more)}"
         )
         return found
 

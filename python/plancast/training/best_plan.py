@@ -90,7 +90,7 @@ def good_plans(
       NoPlanFitsError: none fits in memory.
     """
     zero, mb = _first_zero(profile), micro_batches(model)
-    first = ranked(f"{zero}vpp=1,mb={mb},recompute=none|selective|full", progress)
+    first = ranked(f"{zero}vpp=1,mb={mb}", progress)
     if not len(first):
         wider = ranked(least_space(model), None)
         if not len(wider):
@@ -98,7 +98,7 @@ def good_plans(
         first = wider
     # Without stages, sharding more than the optimizer costs little and leaves room, and sharding
     # nothing is simplest.
-    flat = ranked(f"pp=1,vpp=1,zero=0|2|3,mb={mb},recompute=none|selective|full", None)
+    flat = ranked(f"pp=1,vpp=1,zero=0|2|3,mb={mb}", None)
     return fastest_first([*first, *flat, *_finer(first, zero, ranked)])
 
 
@@ -125,7 +125,7 @@ def _finer(first: Ranking, zero: str, ranked: Ranked) -> list[Forecast]:
     plans: list[Forecast] = []
     for sizes in list(dict.fromkeys(_sizes(plan.strategy) for plan in first))[:_LOOKED_AT]:
         if "pp=1," not in sizes:
-            plans += ranked(f"{zero}{sizes},vpp=*,recompute=none|selective|full", None)
+            plans += ranked(f"{zero}{sizes},vpp=*", None)
     return plans
 
 
@@ -144,11 +144,11 @@ def micro_batches(model: Model) -> str:
     """Those that are tried: large ones of nets for vision, small ones of large models.
 
     >>> micro_batches(Model.preset("llama3-8b")), micro_batches(Model.preset("resnet50"))
-    ('1|2', '8|32|128')
+    ('1|2|4', '8|32|128')
     """
     if model.seq <= 0:
         return "8|32|128"
-    return "1|2" if model.parameters >= LARGE else "1|4|16"
+    return "1|2|4" if model.parameters >= LARGE else "1|4|16"
 
 
 def why_none(ranking: Ranking, model: Model, machine: Machine, batch: int) -> str:
