@@ -176,12 +176,21 @@ class BodyWalk {
     const int ops = static_cast<int>(body_.ops.size());
     const absl::flat_hash_set<int> needed =
         policy_.only_needed ? NeededAgain() : absl::flat_hash_set<int>();
-    for (OpStep& step : backward_) {
+    const auto replay_for = [&](const OpStep& step) -> absl::Status {
+      for (const std::vector<TensorRef>* refs : {&step.inputs, &step.rebuilt_from}) {
+        for (const TensorRef& ref : *refs) RETURN_IF_ERROR(ReplayFor(ref, needed));
+      }
+      return absl::OkStatus();
+    };
+    for (size_t s = 0; s < backward_.size(); ++s) {
+      OpStep& step = backward_[s];
       if (replays_[step.op]) {
         RETURN_IF_ERROR(Replay(Group(step.op), ops, needed));
       }
-      for (const std::vector<TensorRef>* refs : {&step.inputs, &step.rebuilt_from}) {
-        for (const TensorRef& ref : *refs) RETURN_IF_ERROR(ReplayFor(ref, needed));
+      RETURN_IF_ERROR(replay_for(step));
+      // One node of a framework's graph: what its gradient of weights reads is there first, too.
+      if (s + 1 < backward_.size() && backward_[s + 1].op == step.op) {
+        RETURN_IF_ERROR(replay_for(backward_[s + 1]));
       }
       for (size_t i = 0; i < step.inputs.size(); ++i) {
         const bool rebuilt = std::find(step.rebuilt.begin(), step.rebuilt.end(),
