@@ -24,6 +24,7 @@ struct FrameworkLimits {
   std::set<std::string> cp_types;  // by name; empty: all
   std::optional<bool> sp;          // with tp > 1: always or never; absent: either
   bool unsharded_tp = true;        // tp with zero=0
+  bool tp_beside = false;          // overlap=tp is tried, of models without experts
   bool pairs = false;              // overlap=ep; with pp where vpp > 1, not with recompute=full
 
   // `framework NAME has no zero=1`: why it cannot run the plan, or empty if it can.

@@ -183,6 +183,7 @@ absl::StatusOr<FrameworkLimits> LimitsFromProto(const proto::FrameworkLimits& p)
   limits.ep = !p.has_ep() || p.ep();
   limits.cp = !p.has_cp() || p.cp();
   limits.pairs = p.pairs();
+  limits.tp_beside = p.tp_beside();
   limits.vpp = !p.has_vpp() || p.vpp();
   limits.cp_types = {p.cp_type().begin(), p.cp_type().end()};
   if (p.has_sp()) limits.sp = p.sp();

@@ -303,20 +303,26 @@ class Enumerator {
   }
 
   // Each way to cut experts, and where several micro-batches can pass each other also with pairs of
-  // passes that hide exchanges (overlap=ep).
+  // passes that hide exchanges (overlap=ep). Without experts also with products beside the
+  // collectives of tensor parallelism.
   std::vector<std::string> ExpertTexts(int64_t tp, int64_t dp, int64_t micro_batches) const {
     const bool says_overlap =
         std::any_of(space_.others.begin(), space_.others.end(),
                     [](const auto& other) { return other.first == "overlap"; });
     const bool pairs = bounds_.limits.pairs && micro_batches > 1 && !says_overlap;
-    std::set<Overlap> overlap = bounds_.overlap;
-    overlap.insert(Overlap::kEp);
+    const auto with = [&](Overlap more) {
+      std::set<Overlap> overlap = bounds_.overlap;
+      overlap.insert(more);
+      return absl::StrCat(",overlap=", OverlapText(overlap));
+    };
     std::vector<std::string> texts;
     for (const int64_t ep : ExpertSizes(tp, dp)) {
       texts.push_back(ep > 1 ? absl::StrCat(",ep=", ep) : "");
-      if (ep > 1 && pairs) {
-        texts.push_back(absl::StrCat(texts.back(), ",overlap=", OverlapText(overlap)));
-      }
+      if (ep > 1 && pairs) texts.push_back(absl::StrCat(texts.back(), with(Overlap::kEp)));
+    }
+    const bool beside = bounds_.limits.tp_beside && bounds_.overlap.count(Overlap::kTp) == 0;
+    if (beside && tp > 1 && context_.experts == 0 && context_.heads > 0 && !says_overlap) {
+      texts.push_back(with(Overlap::kTp));
     }
     return texts;
   }
@@ -345,7 +351,10 @@ class Enumerator {
           Exclude(absl::StrCat("not where ", space_.where->text()));
           continue;
         }
-        if (form.zero.value_or(0) > 1 && absl::StrContains(ep, "overlap=")) {
+        const bool searched = absl::StrContains(ep, "overlap=");
+        const bool pairs = std::count(form.overlap.begin(), form.overlap.end(), "ep") > 0;
+        if (searched && !pairs && !form.sp) continue;  // overlap=tp, which has no effect
+        if (searched && pairs && form.zero.value_or(0) > 1) {
           Exclude("overlap=ep with zero=2 or zero=3 is not simulated");
           continue;
         }

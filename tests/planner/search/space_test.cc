@@ -197,6 +197,26 @@ TEST(SearchSpaceTest, ExpertsAreTriedWithPairsWhereTheFrameworkRunsThem) {
   }
 }
 
+TEST(EnumeratePlansTest, OverlapOfTensorParallelismIsTriedWhereThereIsSome) {
+  FrameworkLimits limits;
+  limits.tp_beside = true;
+  const std::string space = "pp=1,mb=1,recompute=none,zero=0,tp=1|2";
+  EXPECT_THAT(
+      Texts(Plans(space, Context(4, 4), 8, limits)),
+      ElementsAre("dp=4,tp=1,pp=1,mb=1,recompute=none", "dp=2,tp=2,sp,pp=1,mb=1,recompute=none",
+                  "dp=2,tp=2,sp,pp=1,mb=1,recompute=none,overlap=tp"));
+  for (const char* more : {",sp=0", ",overlap=grad"}) {
+    for (const ShortForm& plan : Plans(absl::StrCat(space, more), Context(4, 4), 8, limits).plans) {
+      EXPECT_THAT(plan.overlap, Not(Contains("tp"))) << more;
+    }
+  }
+  PlanContext experts = Context(4, 4);
+  experts.experts = 8;
+  for (const ShortForm& plan : Plans(space, experts, 8, limits).plans) {
+    EXPECT_THAT(plan.overlap, Not(Contains("tp")));
+  }
+}
+
 // Layers that divide into no stages come with embedding, head and a predicted token's module: 61
 // are DeepSeek-V3's, 94 Qwen3-235B's, 126 Llama 3.1 405B's.
 TEST(EnumeratePlansTest, ChunksMayLackThreeLayers) {
