@@ -40,7 +40,7 @@ def test_what_contradicts_itself_is_left_out_in_the_words_of_predict() -> None:
     ranking = pc.rank(MODEL, H100, batch=32, top=1, space=f"{NARROW},offload=param")
     with pytest.raises(pc.InputError) as refused:
         pc.predict(MODEL, H100, "dp=4,pp=2,mb=1,offload=param", batch=32)
-    assert ranking.excluded[str(refused.value)] == 12  # tp=1, tp=2 with and without overlap=tp; four of recompute
+    assert ranking.excluded[str(refused.value)] == 12  # three of tp, four of recompute
 
 
 def test_several_types_are_ranked_together() -> None:
