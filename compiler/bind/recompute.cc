@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "graph/split/rule_part.h"
@@ -103,10 +101,14 @@ absl::StatusOr<Reason> InSets(const Body& body, size_t op, absl::Span<const std:
   return Reason();
 }
 
+bool IsIn(const std::vector<OpPattern>& patterns, const OpNode& op) {
+  return AnyMatches(patterns, op.name, op.rule->name(), op.recompute_group);
+}
+
 // The product that alone reads what a norm makes, or the op itself.
 size_t ModuleOf(const Body& body, size_t op) {
-  const absl::string_view rule = body.ops[op].rule->name();
-  if (rule != "rms_norm" && rule != "layer_norm") return op;
+  const NormsOfProducts& shipped = ShippedNormsOfProducts();
+  if (!IsIn(shipped.norms, body.ops[op])) return op;
   const int made = body.ops[op].outputs[0];
   const auto reads = [made](const std::vector<int>& list) {
     return std::find(list.begin(), list.end(), made) != list.end();
@@ -118,19 +120,16 @@ size_t ModuleOf(const Body& body, size_t op) {
     if (reader != op) return op;
     reader = other;
   }
-  return absl::StrContains(body.ops[reader].rule->name(), "linear") ? reader : op;
+  return IsIn(shipped.products, body.ops[reader]) ? reader : op;
 }
 
 }  // namespace
 
 bool Covers(const RecomputeSet& set, const Body& body, size_t op, bool norms_in_products) {
-  const auto is_in = [](const std::vector<OpPattern>& patterns, const OpNode& node) {
-    return AnyMatches(patterns, node.name, node.rule->name(), node.recompute_group);
-  };
-  if (!is_in(set.ops, body.ops[norms_in_products ? ModuleOf(body, op) : op])) return false;
+  if (!IsIn(set.ops, body.ops[norms_in_products ? ModuleOf(body, op) : op])) return false;
   return set.within.empty() ||
          std::any_of(body.ops.begin(), body.ops.end(),
-                     [&](const OpNode& node) { return is_in(set.within, node); });
+                     [&](const OpNode& node) { return IsIn(set.within, node); });
 }
 
 bool CoversSome(const RecomputeSet& set, const ModelGraph& graph, bool norms_in_products) {

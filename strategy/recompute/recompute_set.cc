@@ -21,18 +21,35 @@ std::vector<OpPattern> Patterns(
   return out;
 }
 
-std::vector<RecomputeSet> ReadSets() {
-  std::vector<RecomputeSet> sets;
+// Calls `use` for each shipped file.
+template <typename Use>
+void ForEachFile(Use use) {
   for (const EmbeddedFile& file : RecomputeSetFiles()) {
     const auto message = ParseTextProto<proto::RecomputeSets>(file.contents, file.path);
     PLANCAST_CHECK(message.ok()) << message.status().ToString();
-    for (const proto::RecomputeSet& s : message->set()) {
+    use(*message);
+  }
+}
+
+std::vector<RecomputeSet> ReadSets() {
+  std::vector<RecomputeSet> sets;
+  ForEachFile([&](const proto::RecomputeSets& message) {
+    for (const proto::RecomputeSet& s : message.set()) {
       sets.push_back({s.word(), s.description(), Patterns(s.ops()), Patterns(s.keeps()),
                       Patterns(s.within()), s.discards(), s.region(), s.keeps_every_other_product(),
                       s.keeps_reduced()});
     }
-  }
+  });
   return sets;
+}
+
+NormsOfProducts ReadNorms() {
+  NormsOfProducts all;
+  ForEachFile([&](const proto::RecomputeSets& message) {
+    for (const OpPattern& norm : Patterns(message.norms())) all.norms.push_back(norm);
+    for (const OpPattern& product : Patterns(message.products())) all.products.push_back(product);
+  });
+  return all;
 }
 
 }  // namespace
@@ -73,6 +90,11 @@ bool AnyMatches(absl::Span<const OpPattern> patterns, absl::string_view name,
 const std::vector<RecomputeSet>& RecomputeSets() {
   static const std::vector<RecomputeSet>& sets = *new std::vector<RecomputeSet>(ReadSets());
   return sets;
+}
+
+const NormsOfProducts& ShippedNormsOfProducts() {
+  static const NormsOfProducts& norms = *new NormsOfProducts(ReadNorms());
+  return norms;
 }
 
 absl::StatusOr<const RecomputeSet*> FindRecomputeSet(absl::string_view word) {

@@ -28,8 +28,14 @@ struct RecomputeSet {
   bool keeps_every_other_product = false, keeps_reduced = false;
 };
 
+// Norms, and products whose modules they may be part of; proto/recompute_set.proto.
+struct NormsOfProducts {
+  std::vector<OpPattern> norms, products;
+};
+
 // The shipped sets (strategy/recompute/sets.textproto), in their order.
 const std::vector<RecomputeSet>& RecomputeSets();
+const NormsOfProducts& ShippedNormsOfProducts();
 // Unknown: the list and a suggestion. The result lives for ever.
 absl::StatusOr<const RecomputeSet*> FindRecomputeSet(absl::string_view word);
 
