@@ -178,10 +178,11 @@ class LayerJoiner {
       out.homes.insert(out.homes.end(), parts.back()->homes.begin(), parts.back()->homes.end());
     }
     int ops = 0;
-    Joiner joiner;
+    std::vector<std::vector<int>> tensors;
+    Body joined = JoinBodies(bodies, &tensors);
     for (size_t i = 0; i < parts.size(); ++i) {
       const BoundBody* const part = parts[i];
-      AddCommunication(*part, ops, joiner.Append(*bodies[i]), &out);
+      AddCommunication(*part, ops, tensors[i], &out);
       for (PieceRun run : part->pieces) {
         run.begin += ops;
         run.end += ops;
@@ -211,7 +212,7 @@ class LayerJoiner {
     out.last_segment = waiting_.back().segment;
     out.replays = JoinReplays(parts, /*at_once=*/layers_ > 0);
     out.body = static_cast<int>(bound_.graph.bodies.size());
-    bound_.graph.bodies.push_back(std::move(joiner).Take(NameOf(bodies)));
+    bound_.graph.bodies.push_back(std::move(joined));
     bound_.bodies.push_back(std::move(out));
     return known->second = static_cast<int>(bound_.bodies.size()) - 1;
   }
@@ -224,9 +225,12 @@ class LayerJoiner {
 
 }  // namespace
 
-Body JoinBodies(const std::vector<const Body*>& bodies) {
+Body JoinBodies(const std::vector<const Body*>& bodies, std::vector<std::vector<int>>* tensors) {
   Joiner joiner;
-  for (const Body* body : bodies) joiner.Append(*body);
+  for (const Body* body : bodies) {
+    std::vector<int> numbers = joiner.Append(*body);
+    if (tensors != nullptr) tensors->push_back(std::move(numbers));
+  }
   return std::move(joiner).Take(NameOf(bodies));
 }
 

@@ -11,8 +11,10 @@ namespace plancast {
 
 // One body that runs `bodies` after each other: out-ports of one are the in-ports of the
 // next, model inputs of one name are one tensor, everything else each has its own, ops by
-// the names that they had. At least one body; ports agree in number.
-Body JoinBodies(const std::vector<const Body*>& bodies);
+// the names that they had. At least one body; ports agree in number. `tensors`: of each body the
+// numbers that its tensors got.
+Body JoinBodies(const std::vector<const Body*>& bodies,
+                std::vector<std::vector<int>>* tensors = nullptr);
 
 // Makes every `layers` neighbouring modules of lists in a virtual stage one body, whose
 // layer-wide recomputation (OpReplay::whole) runs all of them again at once: Megatron's
