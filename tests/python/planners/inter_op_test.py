@@ -13,7 +13,7 @@ V100S = pc.Machine.preset("p3dn-v100-32g", hosts=8)
 
 def test_alpas_order_on_64_v100s() -> None:
     """No slower than the best of pure intra-op plans and of data parallelism, and within 5 % of
-    the best plan of a grid as Megatron-LM's users search it.
+    the best plan of a grid as Megatron-LM users search it, nothing overlapped.
     """
     plan = pc.plan_inter_op(
         GPT_39B, V100S, batch=1024, samples=[8], plans=["sp,zero=1"], dtype="fp16"
@@ -26,7 +26,7 @@ def test_alpas_order_on_64_v100s() -> None:
 
     data = best("tp=1,pp=1,zero=3,mb=1|8,recompute=full")
     within = best("tp=2|4|8,pp=1,zero=1|3,mb=1|8,recompute=full|none")
-    grid = best("tp=1|2|4|8,pp=*,vpp=1,mb=*,zero=1,recompute=none|full")
+    grid = best("tp=1|2|4|8,pp=*,vpp=1,mb=*,zero=1,recompute=none|full,overlap=none")
     assert plan.iteration_time <= min(data, within)
     assert plan.iteration_time <= 1.05 * grid
     # What the method minimised leaves out transfers and waits, and little else.
