@@ -144,8 +144,9 @@ class Search:
         whole = self._plans_of("")
         if self._partial and len(whole) > _LONG:
             self._soon()
-        if default_space.bounded_first(whole) > _WHOLE:
-            return self._usual(whole, progress)
+        bounded_first = default_space.bounded_first(whole)
+        if bounded_first > _WHOLE:
+            return self._usual(whole, bounded_first, progress)
         # These first: they are soon found, for whoever stops the rest.
         roomy_space = f"vpp=1,mb={micro_batches(self._model)},recompute=full"
         first, then = _in_turn(progress, len(self._plans_of(roomy_space)), len(whole))
@@ -191,7 +192,9 @@ class Search:
             cuda_graphs=self._how["cuda_graphs"], nodes=_core.Strategy.parse(""),
         )  # fmt: skip
 
-    def _usual(self, whole: Sequence[str], progress: Tell | None) -> Sequence[Forecast]:
+    def _usual(
+        self, whole: Sequence[str], bounded_first: int, progress: Tell | None
+    ) -> Sequence[Forecast]:
         """Of a space that is too large the usual plans, and those near the best of them."""
         looked_at: set[str] = set()
         took = 0.0
@@ -215,8 +218,7 @@ class Search:
             return []
         found = fastest_first([*found, *self._copies(found, ranked)])
         left = len(set(whole) - looked_at)
-        counted = default_space.bounded_first
-        more = counted(whole) / max(1, counted(list(looked_at)))
+        more = bounded_first / max(1, default_space.bounded_first(list(looked_at)))
         self.said.append(
             f"the default space has {len(whole):,} plans, of which {left:,} were not looked at: "
             f"these are the best of the usual {len(whole) - left:,}; `plancast rank` looks at all, "

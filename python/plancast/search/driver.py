@@ -180,7 +180,7 @@ class Search:
                 if not chunk:
                     break
                 self._submit("simulate", chunk)
-            self._take("simulate")
+            self._take()
             self._report()
 
     def _answers(self, step: Step, plans: Sequence[int], size: int) -> Iterable[list[int]]:
@@ -189,24 +189,28 @@ class Search:
         size = max(1, min(size, len(plans) // (4 * self._pool.width)))
         waiting = 0
         for chunk in _chunks(plans, size):
-            while waiting >= 2 * self._pool.width:
-                for taken in self._take(step):
-                    waiting -= 1
-                    yield taken
+            if waiting == 2 * self._pool.width:
+                yield self._next(step)
+                waiting -= 1
             self._submit(step, chunk)
             waiting += 1
-        while waiting:
-            for taken in self._take(step):
-                waiting -= 1
-                yield taken
+        for _ in range(waiting):
+            yield self._next(step)
 
     def _submit(self, step: Step, chunk: list[int]) -> None:
         ticket = self._pool.submit(step, [self.plans[plan] for plan in chunk])
         self._running[ticket] = (step, chunk)
         self._flying.update(chunk)
 
-    def _take(self, wanted: Step) -> list[list[int]]:
-        """Waits for a chunk, and commits it; gives it if it is of this step."""
+    def _next(self, wanted: Step) -> list[int]:
+        """Waits for a chunk of a step, and commits what comes in until then."""
+        while True:
+            step, chunk = self._take()
+            if step == wanted:
+                return chunk
+
+    def _take(self) -> tuple[Step, list[int]]:
+        """Waits for a chunk, and commits it."""
         ticket, values = self._pool.finished()
         step, chunk = self._running.pop(ticket)
         self._flying.difference_update(chunk)
@@ -218,7 +222,7 @@ class Search:
         add(found)
         for plan, _, new in found:
             self._known[plan] = self._known.get(plan, Known()).with_(new)
-        return [chunk] if step == wanted else []
+        return step, chunk
 
     def _is_simulated(self, plan: int) -> bool:
         known = self._known.get(plan)
