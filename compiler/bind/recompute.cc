@@ -19,6 +19,10 @@ struct Reason {
   const RecomputeSet* set = nullptr;  // of `name`, if that is one
 };
 
+bool IsIn(const std::vector<OpPattern>& patterns, const OpNode& op) {
+  return AnyMatches(patterns, op.name, op.rule->name(), op.recompute_group);
+}
+
 // What a product sums over is cut: its result is a sum over ranks.
 bool IsOwed(const OpRule& rule, const FactorSplit& split, const DeviceMesh& mesh) {
   for (const Statement& statement : rule.statements()) {
@@ -75,7 +79,7 @@ class Replays {
         if (set == nullptr) continue;
         kept[i] = (set->keeps_every_other_product && product && products % 2 == 1) ||
                   (set->keeps_reduced && product && IsOwed(*op.rule, splits_[o], mesh_)) ||
-                  AnyMatches(set->keeps, op.name, op.rule->name(), op.recompute_group);
+                  IsIn(set->keeps, op);
         all = all && kept[i];
         any = any || kept[i];
       }
@@ -99,10 +103,6 @@ absl::StatusOr<Reason> InSets(const Body& body, size_t op, absl::Span<const std:
     return Reason{word, set->discards, set->region, set};
   }
   return Reason();
-}
-
-bool IsIn(const std::vector<OpPattern>& patterns, const OpNode& op) {
-  return AnyMatches(patterns, op.name, op.rule->name(), op.recompute_group);
 }
 
 // The product that alone reads what a norm makes, or the op itself.
@@ -132,14 +132,17 @@ bool Covers(const RecomputeSet& set, const Body& body, size_t op, bool norms_in_
                      [&](const OpNode& node) { return IsIn(set.within, node); });
 }
 
-bool CoversSome(const RecomputeSet& set, const ModelGraph& graph, bool norms_in_products) {
-  return std::any_of(graph.segments.begin(), graph.segments.end(), [&](const Segment& segment) {
+CoveredOps CoveredBy(const RecomputeSet& set, const ModelGraph& graph, bool norms_in_products) {
+  CoveredOps ops;
+  for (const Segment& segment : graph.segments) {
+    if (graph.HasLists() && !segment.in_list()) continue;
     const Body& body = graph.bodies[segment.body];
     for (size_t op = 0; op < body.ops.size(); ++op) {
-      if (Covers(set, body, op, norms_in_products)) return segment.in_list() || !graph.HasLists();
+      ++ops.all;
+      if (Covers(set, body, op, norms_in_products)) ++ops.covered;
     }
-    return false;
-  });
+  }
+  return ops;
 }
 
 absl::StatusOr<std::vector<OpReplay>> ReplaysOf(const Body& body, bool in_list,

@@ -2,6 +2,7 @@
 #define PLANCAST_COMPILER_BIND_RECOMPUTE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,11 @@ namespace plancast {
 // is where that is.
 bool Covers(const RecomputeSet& set, const Body& body, size_t op, bool norms_in_products);
 
-// Whether it covers some op of the model's layers.
-bool CoversSome(const RecomputeSet& set, const ModelGraph& graph, bool norms_in_products);
+// Ops of the model's layers, and those of them that a set covers.
+struct CoveredOps {
+  int64_t all = 0, covered = 0;
+};
+CoveredOps CoveredBy(const RecomputeSet& set, const ModelGraph& graph, bool norms_in_products);
 
 // What the backward phase runs again of a body whose ops have these directives and
 // splits. `selective`: the words that plain `selective` stands for

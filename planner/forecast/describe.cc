@@ -76,7 +76,7 @@ absl::Status Describe(const Job& job, const Machine& machine, const PlanGraph& p
   }
   for (const std::string& word : job.strategy.plan().recompute_ops) {
     ASSIGN_OR_RETURN(const RecomputeSet* set, FindRecomputeSet(word));
-    if (CoversSome(*set, *plan.graph, chosen.norms_in_products)) continue;
+    if (CoveredBy(*set, *plan.graph, chosen.norms_in_products).covered > 0) continue;
     forecast->notes.push_back(absl::StrCat("recompute: as ", job.profile.name, " runs ",
                                            forecast->model, ", no op of its layers is in `", word,
                                            "`"));

@@ -9,33 +9,10 @@
 #include "strategy/recompute/recompute_set.h"
 
 namespace plancast {
-namespace {
-
-// Ops of the model's layers, and those of them that a set covers.
-struct Covered {
-  int64_t all = 0, covered = 0;
-};
-
-Covered CoveredBy(const RecomputeSet& set, const ModelGraph& graph,
-                  const SoftwareProfile& profile) {
-  Covered ops;
-  for (const Segment& segment : graph.segments) {
-    if (graph.HasLists() && !segment.in_list()) continue;
-    const Body& body = graph.bodies[segment.body];
-    for (size_t op = 0; op < body.ops.size(); ++op) {
-      ++ops.all;
-      if (Covers(set, body, op, profile.recompute.norms_in_products)) ++ops.covered;
-    }
-  }
-  return ops;
-}
-
-}  // namespace
-
 std::vector<std::string> RecomputeSetsOf(const ModelGraph& graph, const SoftwareProfile& profile) {
   std::vector<std::string> sets = {""}, alone;
   for (const RecomputeSet& set : RecomputeSets()) {
-    const Covered ops = CoveredBy(set, graph, profile);
+    const CoveredOps ops = CoveredBy(set, graph, profile.recompute.norms_in_products);
     if (ops.covered == 0) continue;
     if (ops.covered == ops.all) {
       alone.push_back(absl::StrCat("selective:", set.word));
@@ -55,7 +32,8 @@ std::vector<std::string> UsualRecomputeSetsOf(const ModelGraph& graph,
                                               const SoftwareProfile& profile) {
   std::vector<std::string> sets, first;
   for (const std::string& word : profile.limits.recompute_words) {
-    if (CoveredBy(**FindRecomputeSet(word), graph, profile).covered == 0) continue;
+    const RecomputeSet& set = **FindRecomputeSet(word);
+    if (CoveredBy(set, graph, profile.recompute.norms_in_products).covered == 0) continue;
     sets.push_back(absl::StrCat("selective:", word));
     first.push_back(word);
     std::sort(first.begin(), first.end());  // as plans are printed

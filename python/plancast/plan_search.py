@@ -18,7 +18,7 @@ from plancast.machine import Machine
 from plancast.model import Model
 from plancast.planning import DEFAULT_PROFILE, rank
 from plancast.ranking import Ranking
-from plancast.recipes.beside import recipe_plan
+from plancast.recipes.beside import AS_FAST, recipe_plan
 from plancast.simplicity import complexity
 from plancast.textual import duration, percent
 from plancast.training.best_plan import (
@@ -47,8 +47,6 @@ _ON_HOST = "offload=optimizer|optimizer+param|optimizer+param+activations"
 _OF_RECIPES = "megatron-core"
 # What trains nets without sequences, where nothing is said.
 _OF_NETS = "ddp"
-# Plans that differ by less are as fast.
-_TIE = 0.005
 # A third of the runs that fill their memory take over 10 % longer (plancast.fullness).
 _FULL_COSTS = 0.035
 # Numbers of hosts that are tried where nothing fits, each twice the one before.
@@ -267,7 +265,7 @@ class Search:
             )
             plans = [roomy, *(plan for plan in plans if plan is not roomy)]
             fastest = roomy
-        most = fastest.iteration_time * (1 + _TIE)
+        most = fastest.iteration_time * (1 + AS_FAST)
         tied = [p for p in plans if p.iteration_time <= most and full(p) <= full(fastest)]
         best = min(tied, key=complexity)
         if best is fastest:

@@ -21,35 +21,34 @@ std::vector<OpPattern> Patterns(
   return out;
 }
 
-// Calls `use` for each shipped file.
-template <typename Use>
-void ForEachFile(Use use) {
+struct Shipped {
+  std::vector<RecomputeSet> sets;
+  NormsOfProducts norms;
+};
+
+Shipped Read() {
+  Shipped shipped;
+  const auto append = [](const auto& patterns, std::vector<OpPattern>* all) {
+    const std::vector<OpPattern> more = Patterns(patterns);
+    all->insert(all->end(), more.begin(), more.end());
+  };
   for (const EmbeddedFile& file : RecomputeSetFiles()) {
     const auto message = ParseTextProto<proto::RecomputeSets>(file.contents, file.path);
     PLANCAST_CHECK(message.ok()) << message.status().ToString();
-    use(*message);
-  }
-}
-
-std::vector<RecomputeSet> ReadSets() {
-  std::vector<RecomputeSet> sets;
-  ForEachFile([&](const proto::RecomputeSets& message) {
-    for (const proto::RecomputeSet& s : message.set()) {
-      sets.push_back({s.word(), s.description(), Patterns(s.ops()), Patterns(s.keeps()),
-                      Patterns(s.within()), s.discards(), s.region(), s.keeps_every_other_product(),
-                      s.keeps_reduced()});
+    for (const proto::RecomputeSet& s : message->set()) {
+      shipped.sets.push_back({s.word(), s.description(), Patterns(s.ops()), Patterns(s.keeps()),
+                              Patterns(s.within()), s.discards(), s.region(),
+                              s.keeps_every_other_product(), s.keeps_reduced()});
     }
-  });
-  return sets;
+    append(message->norms(), &shipped.norms.norms);
+    append(message->products(), &shipped.norms.products);
+  }
+  return shipped;
 }
 
-NormsOfProducts ReadNorms() {
-  NormsOfProducts all;
-  ForEachFile([&](const proto::RecomputeSets& message) {
-    for (const OpPattern& norm : Patterns(message.norms())) all.norms.push_back(norm);
-    for (const OpPattern& product : Patterns(message.products())) all.products.push_back(product);
-  });
-  return all;
+const Shipped& All() {
+  static const Shipped& shipped = *new Shipped(Read());
+  return shipped;
 }
 
 }  // namespace
@@ -87,15 +86,9 @@ bool AnyMatches(absl::Span<const OpPattern> patterns, absl::string_view name,
                      [&](const OpPattern& p) { return p.Matches(name, rule, group); });
 }
 
-const std::vector<RecomputeSet>& RecomputeSets() {
-  static const std::vector<RecomputeSet>& sets = *new std::vector<RecomputeSet>(ReadSets());
-  return sets;
-}
+const std::vector<RecomputeSet>& RecomputeSets() { return All().sets; }
 
-const NormsOfProducts& ShippedNormsOfProducts() {
-  static const NormsOfProducts& norms = *new NormsOfProducts(ReadNorms());
-  return norms;
-}
+const NormsOfProducts& ShippedNormsOfProducts() { return All().norms; }
 
 absl::StatusOr<const RecomputeSet*> FindRecomputeSet(absl::string_view word) {
   std::vector<std::string> words;

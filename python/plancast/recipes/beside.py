@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plancast.model import Model
 
 # Plans that differ by less take as long.
-_NOTHING = 0.005
+AS_FAST = 0.005
 
 
 def recipe_plan(model: Model, machine: Machine, **run: Any) -> Forecast | None:
@@ -61,7 +61,7 @@ def beside(plans: Sequence[Forecast], theirs: Forecast) -> str:
     if not theirs.fits:
         return f"{what} does not fit here"
     slower = theirs.iteration_time / best.iteration_time - 1
-    if abs(slower) < _NOTHING:
+    if abs(slower) < AS_FAST:
         return f"{what} takes as long"
     than = f"{percent(abs(slower))} {'more' if slower > 0 else 'less'}"
     return f"{what} takes {duration(theirs.iteration_time)}, {than}"
