@@ -24,42 +24,42 @@ void PairRun::Run(Pass forward, Pass backward) {
   }
 }
 
-// Takes the next `count` layers of a pass, and what they wait for; the lowest of them.
-int64_t PairRun::Take(int64_t count, Pass* pass, std::vector<Join>* joins) const {
-  PassLayers& layers = pass->layers[pass->next];
-  joins->insert(joins->end(), layers.joins.begin(), layers.joins.end());
-  layers.joins.clear();
-  layers.count -= count;
-  int64_t begin = layers.begin + layers.count;
+// Takes the next `count` layers of a pass, as an instance runs them.
+PassLayers PairRun::Take(int64_t count, Pass* pass) const {
+  PassLayers& left = pass->layers[pass->next];
+  PassLayers taken = left;
+  taken.count = count;
+  left.joins.clear();
+  left.ports = ProgramWriter::kAllPorts;
+  left.count -= count;
   if (pass->step->phase == Phase::kForward) {
-    begin = layers.begin;
-    layers.begin += count;
+    left.begin += count;
+  } else {
+    taken.begin += left.count;
   }
-  if (layers.count == 0) ++pass->next;
-  return contents_.LayerAt(*layers.run, begin);
+  taken.begin = contents_.LayerAt(*taken.run, taken.begin);
+  if (left.count == 0) ++pass->next;
+  return taken;
 }
 
-void PairRun::WentBack(const StageRun& run, int64_t count, int32_t instance) {
+void PairRun::Note(const PassLayers& layers, Phase way, int32_t instance) {
+  if (layers.reduces) reduced_ = instance;
+  if (way == Phase::kForward) return;
   went_back_ = instance;
-  if (gradients_ != nullptr) gradients_->NoteBackward(run, count);
+  if (gradients_ != nullptr) gradients_->NoteBackward(*layers.run, layers.count);
 }
 
 void PairRun::Alone(Pass* pass) {
-  const PassLayers& layers = pass->layers[pass->next];
-  const StageRun& run = *layers.run;
-  const int32_t block = writer_.BlockOf(layers.number);
-  const int64_t count = layers.count;
-  std::vector<Join> joins;
-  const int64_t begin = Take(count, pass, &joins);
+  const PassLayers layers = Take(pass->layers[pass->next].count, pass);
   const Phase way = pass->step->phase;
   *pass->feeder =
-      writer_.AppendCompute(block, way, *pass->step, begin, count, *pass->feeder, joins);
-  if (way == Phase::kBackward) WentBack(run, count, *pass->feeder);
+      writer_.AppendCompute(writer_.BlockOf(layers.number), way, *pass->step, layers.begin,
+                            layers.count, *pass->feeder, layers.joins, layers.ports);
+  Note(layers, way, *pass->feeder);
 }
 
 void PairRun::Together(Pass* forward, Pass* backward) {
   const PassLayers &f = forward->layers[forward->next], &b = backward->layers[backward->next];
-  const StageRun& run = *b.run;
   BlockCatalogue& catalogue = writer_.catalogue();
   if (catalogue[f.number].block.layers != catalogue[b.number].block.layers) {
     // Of unlike numbers of layers that run again together.
@@ -71,14 +71,14 @@ void PairRun::Together(Pass* forward, Pass* backward) {
     return PairBlocks(catalogue[f.number], catalogue[b.number]);
   });
   const int64_t count = std::min(f.count, b.count);
-  std::vector<Join> joins;
-  const ProgramWriter::PairHalf ahead{forward->step, Take(count, forward, &joins),
-                                      *forward->feeder};
-  const ProgramWriter::PairHalf back{backward->step, Take(count, backward, &joins),
-                                     *backward->feeder};
-  const int32_t pair = writer_.AppendPair(writer_.BlockOf(number), ahead, back, count, joins);
+  const PassLayers ahead = Take(count, forward), back = Take(count, backward);
+  const int32_t pair = writer_.AppendPair(
+      writer_.BlockOf(number),
+      {forward->step, ahead.begin, *forward->feeder, ahead.joins, ahead.ports},
+      {backward->step, back.begin, *backward->feeder, back.joins, back.ports}, count);
   *forward->feeder = *backward->feeder = pair;
-  WentBack(run, count, pair);
+  Note(ahead, Phase::kForward, pair);
+  Note(back, Phase::kBackward, pair);
 }
 
 }  // namespace plancast

@@ -17,7 +17,9 @@ struct PassLayers {
   const StageRun* run = nullptr;
   int32_t number = 0;  // of the block in the catalogue
   int64_t begin = 0, count = 0;
-  std::vector<Join> joins;  // what they wait for beside what feeds them
+  std::vector<Join> joins;               // what the first waits for beside what feeds it
+  int ports = ProgramWriter::kAllPorts;  // of the first, those that its feeder brings
+  bool reduces = false;                  // the blocks reduce gradients themselves
 };
 
 // Writes the two steps of a pair (ScheduleStep::pairs) in Megatron's order (run of
@@ -39,8 +41,9 @@ class PairRun {
   };
   void Run(Pass forward, Pass backward);
 
-  // The last instance that goes back, -1: none does.
+  // The last instance that goes back, and that reduces gradients itself; -1: none does.
   int32_t went_back() const { return went_back_; }
+  int32_t reduced() const { return reduced_; }
 
  private:
   static bool Has(const Pass& pass) { return pass.next < pass.layers.size(); }
@@ -48,8 +51,8 @@ class PairRun {
   bool InList(const Pass& pass) const {
     return segments_[pass.layers[pass.next].run->segment].in_list();
   }
-  int64_t Take(int64_t count, Pass* pass, std::vector<Join>* joins) const;
-  void WentBack(const StageRun& run, int64_t count, int32_t instance);
+  PassLayers Take(int64_t count, Pass* pass) const;
+  void Note(const PassLayers& layers, Phase way, int32_t instance);
   void Alone(Pass* pass);
   void Together(Pass* forward, Pass* backward);
 
@@ -57,7 +60,7 @@ class PairRun {
   const StageContents& contents_;
   ProgramWriter& writer_;
   GradientFlow* const gradients_;
-  int32_t went_back_ = -1;
+  int32_t went_back_ = -1, reduced_ = -1;
 };
 
 }  // namespace plancast

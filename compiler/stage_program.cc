@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <string>
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/check.h"
 #include "compiler/activations/offload_flow.h"
@@ -19,8 +17,7 @@
 #include "compiler/schedule/vocabulary_schedule.h"
 #include "compiler/sharding/gradient_flow.h"
 #include "compiler/sharding/layer_slices.h"
-#include "compiler/sharding/sharded_passes.h"
-#include "compiler/sharding/sharded_stage.h"
+#include "compiler/sharding/sharded_flow.h"
 #include "compiler/spread_flow.h"
 #include "compiler/stage_blocks.h"
 #include "compiler/stage_crossings.h"
@@ -40,10 +37,10 @@ class StageWriter {
         writer_(catalogue, assembly, program, joins),
         transfers_(in, stage, &writer_),
         sharded_(ShardsBodies(options_, contents_)
-                     ? std::make_unique<Sharded>(in, contents_, &writer_)
+                     ? std::make_unique<ShardedFlow>(in, contents_, &writer_)
                      : nullptr),
         syncs_whole_each_(in.homes == nullptr ? options_.sync_each : options_.sync_whole_each),
-        gradients_(in, stage, contents_, sharded_ ? &sharded_->stage : nullptr, &writer_),
+        gradients_(in, stage, contents_, sharded_ ? &sharded_->stage() : nullptr, &writer_),
         slices_(&gradients_),
         offload_(in, contents_, &writer_),
         parking_(in.parking == nullptr
@@ -192,13 +189,6 @@ class StageWriter {
     });
   }
 
-  struct Sharded {
-    Sharded(const ProgramInputs& in, const StageContents& contents, ProgramWriter* writer)
-        : stage(in, contents), passes(in, contents, stage, writer) {}
-    ShardedStage stage;
-    ShardedPasses passes;
-  };
-
   void Reserve(const std::vector<ScheduleStep>& schedule) {
     size_t runs = 1;
     const auto chunks = static_cast<int32_t>(chunks_.size());
@@ -254,28 +244,10 @@ class StageWriter {
   // A pass of blocks that gather their parameters, and reduce their gradients, themselves.
   int32_t RunSharded(const ScheduleStep& step, int32_t feeder, bool last) {
     turns_.NoteOther();
-    const ShardedPasses::Pass& pass =
-        sharded_->passes.Of(step.chunk, step.phase, BeginsCopy(step), last);
-    // Forward passes begin behind all compute; gathers of backward passes while the last
-    // unit before them computes, unless nothing is prefetched.
-    Join behind{writer_.last_compute(), -1, -1};
-    if (behind.from >= 0 && step.phase == Phase::kBackward && options_.prefetch > 0) {
-      const int32_t block = writer_.program().instances[behind.from].block;
-      behind.from_port = static_cast<int16_t>(writer_.BlockAt(block).out_ports.size() - 1);
-    }
-    const bool gathers = sharded_->stage.gathers() && step.phase != Phase::kWeight;
-    const int waits = behind.from >= 0 && gathers ? 1 : 0;
-    std::vector<Join> joins;
-    if (step.phase == Phase::kWeight) {
-      const int32_t back = went_back_[step.chunk][step.micro_batch];
-      if (back >= 0) joins.push_back({back, -1, -1});
-    }
-    for (const int32_t block : pass.ahead) {
-      const int32_t gather = writer_.Append(block, Phase::kComm, step.micro_batch, step.chunk,
-                                            absl::MakeConstSpan(&behind, waits));
-      joins.push_back({gather, -1, static_cast<int16_t>(pass.own_ports + joins.size())});
-    }
-    if (waits > 0) joins.push_back(behind);
+    const ShardedPasses::Pass& pass = sharded_->Of(step, last);
+    const bool weights = step.phase == Phase::kWeight;
+    std::vector<Join> joins =
+        sharded_->Begin(step, pass, weights ? went_back_[step.chunk][step.micro_batch] : -1);
     int32_t reduced = -1;
     bool begins = true;
     const Phase makes = MakesGradients(step.chunk);
@@ -286,9 +258,8 @@ class StageWriter {
     for (const ShardedPasses::Piece& piece : pass.pieces) {
       for (const OffloadFlow::Part& part :
            offload_.Cut(step.chunk, way, *piece.run, piece.layer_begin, piece.count)) {
-        const int32_t block = step.phase == Phase::kWeight
-                                  ? writer_.BlockOf(piece.number)
-                                  : offload_.BlockOf(part, step.phase, piece.number);
+        const int32_t block = weights ? writer_.BlockOf(piece.number)
+                                      : offload_.BlockOf(part, step.phase, piece.number);
         if (!begins) joins = offload_.JoinsOf();
         for (const LayerSlices::Slice& slice : slices_.Of(part, way, fills)) {
           joins.insert(joins.end(), slice.joins.begin(), slice.joins.end());
@@ -299,7 +270,7 @@ class StageWriter {
           joins.clear();
           begins = false;
         }
-        if (step.phase != Phase::kWeight) offload_.Note(part, piece.number, feeder);
+        if (!weights) offload_.Note(part, piece.number, feeder);
       }
       if (piece.reduces) reduced = feeder;
     }
@@ -307,12 +278,17 @@ class StageWriter {
       turns_.Leave(&went_back_[step.chunk], step.micro_batch, writer_.last_compute());
     }
     if (step.phase == Phase::kForward) offload_.EndForward(step, feeder);
+    EndReductions(reduced, last, fills);
+    return feeder;
+  }
+
+  // Of a pass whose last block that reduces gradients is `reduced` (-1: none does).
+  void EndReductions(int32_t reduced, bool last, bool fills) {
     if (reduced >= 0) {
       gradients_.NoteReductions(reduced);
       writer_.HoldCompute(reduced);
     }
     if (fills) gradients_.EndChunk(last);
-    return feeder;
   }
 
   // `last`: the chunk makes no gradients of weights after it.
@@ -329,7 +305,7 @@ class StageWriter {
   }
 
   int32_t Forward(const ScheduleStep& step, int32_t feeder) {
-    if (sharded_ && sharded_->stage.gathers()) return RunSharded(step, feeder, /*last=*/false);
+    if (sharded_ && sharded_->Runs(step.phase)) return RunSharded(step, feeder, /*last=*/false);
     if (plain_.Knows(step)) return plain_.Run(step, feeder);
     turns_.NoteOther();
     bool is_plain = !offload_.active();
@@ -339,10 +315,11 @@ class StageWriter {
       std::vector<Join> joins = offload_.JoinsOf();
       for (const LayerSlices::Slice& slice : slices_.Of(part, Phase::kForward, false)) {
         joins.insert(joins.end(), slice.joins.begin(), slice.joins.end());
-        feeder = writer_.AppendCompute(block, Phase::kForward, step, slice.layer_begin, slice.count,
-                                       feeder, joins);
+        const int64_t layer = contents_.LayerAt(*part.run, slice.layer_begin);
+        feeder =
+            writer_.AppendCompute(block, Phase::kForward, step, layer, slice.count, feeder, joins);
         is_plain = is_plain && joins.empty();
-        plain_.Note(step, block, slice.layer_begin, slice.count);
+        plain_.Note(step, block, layer, slice.count);
         joins.clear();
       }
       offload_.Note(part, plain, feeder);
@@ -376,9 +353,10 @@ class StageWriter {
       const int32_t block = offload_.BlockOf(part, Phase::kBackward, plain);
       std::vector<Join> joins = offload_.JoinsOf();
       for (const LayerSlices::Slice& slice : slices_.Of(part, Phase::kBackward, reduces)) {
-        feeder = writer_.AppendCompute(block, Phase::kBackward, step, slice.layer_begin,
-                                       slice.count, feeder, joins);
-        if (is_plain) plain_.Note(step, block, slice.layer_begin, slice.count);
+        const int64_t layer = contents_.LayerAt(*part.run, slice.layer_begin);
+        feeder =
+            writer_.AppendCompute(block, Phase::kBackward, step, layer, slice.count, feeder, joins);
+        if (is_plain) plain_.Note(step, block, layer, slice.count);
         joins.clear();
         if (reduces) gradients_.NoteBackward(*part.run, slice.count);
       }
@@ -387,7 +365,8 @@ class StageWriter {
     return feeder;
   }
 
-  std::vector<PassLayers> LayersOf(const ScheduleStep& step, bool reduces) {
+  std::vector<PassLayers> LayersOf(const ScheduleStep& step, bool last, bool reduces) {
+    if (sharded_ && sharded_->Runs(step.phase)) return ShardedLayersOf(step, last, reduces);
     const bool back = step.phase == Phase::kBackward;
     const bool first = back && !has_gradients_[step.chunk];
     std::vector<PassLayers> all;
@@ -403,19 +382,39 @@ class StageWriter {
     return all;
   }
 
+  std::vector<PassLayers> ShardedLayersOf(const ScheduleStep& step, bool last, bool fills) {
+    const ShardedPasses::Pass& pass = sharded_->Of(step, last);
+    std::vector<Join> joins = sharded_->Begin(step, pass, /*went_back=*/-1);
+    int ports = pass.own_ports;
+    std::vector<PassLayers> all;
+    for (const ShardedPasses::Piece& piece : pass.pieces) {
+      const OffloadFlow::Part part{piece.run, piece.layer_begin, piece.count};
+      for (const LayerSlices::Slice& slice : slices_.Of(part, step.phase, fills)) {
+        joins.insert(joins.end(), slice.joins.begin(), slice.joins.end());
+        all.push_back({piece.run, piece.number, slice.layer_begin, slice.count, std::move(joins),
+                       ports, piece.reduces});
+        joins.clear();
+        ports = ProgramWriter::kAllPorts;
+      }
+    }
+    if (step.phase == Phase::kBackward) has_gradients_[step.chunk] = true;
+    return all;
+  }
+
   // `last`: the chunk makes no gradients of weights after it.
   void RunPair(const ScheduleStep* pair, bool last, int32_t* feeders) {
-    PLANCAST_CHECK(sharded_ == nullptr && !offload_.active()) << "plan_conflicts.h refuses them";
+    PLANCAST_CHECK(!offload_.active()) << "plan_conflicts.h refuses them";
     turns_.NoteOther();
     const ScheduleStep& back = pair[1];
     const bool splits = MakesGradients(back.chunk) == Phase::kWeight;
-    const bool reduces = !splits && (last || syncs_whole_each_);
-    std::vector<PassLayers> forward = LayersOf(pair[0], /*reduces=*/false);
+    const bool buckets = !sharded_ || gradients_.HasBuckets();
+    const bool reduces = !splits && buckets && (last || syncs_whole_each_);
+    std::vector<PassLayers> forward = LayersOf(pair[0], /*last=*/false, /*reduces=*/false);
     PairRun run(*in_.segments, contents_, &writer_, reduces ? &gradients_ : nullptr);
     run.Run({&pair[0], std::move(forward), &feeders[0]},
-            {&pair[1], LayersOf(pair[1], reduces), &feeders[1]});
+            {&pair[1], LayersOf(pair[1], last, reduces), &feeders[1]});
     if (splits) turns_.Leave(&went_back_[back.chunk], back.micro_batch, run.went_back());
-    if (reduces) gradients_.EndChunk(last);
+    EndReductions(run.reduced(), last, reduces);
   }
 
   // What the backward pass left; where modules left nothing, buckets take what that made.
@@ -434,10 +433,11 @@ class StageWriter {
       for (const LayerSlices::Slice& slice : slices_.Of(part, Phase::kBackward, reduces)) {
         if (left) {
           const int32_t block = writer_.BlockOf(blocks_.Of(*part.run, Phase::kWeight));
-          writer_.AppendCompute(block, Phase::kWeight, step, slice.layer_begin, slice.count,
+          const int64_t layer = contents_.LayerAt(*part.run, slice.layer_begin);
+          writer_.AppendCompute(block, Phase::kWeight, step, layer, slice.count,
                                 /*feeder=*/-1, absl::MakeConstSpan(&behind, waits));
           waits = 0;
-          if (is_plain) plain_.Note(step, block, slice.layer_begin, slice.count);
+          if (is_plain) plain_.Note(step, block, layer, slice.count);
         }
         if (reduces) gradients_.NoteBackward(*part.run, slice.count);
       }
@@ -451,8 +451,8 @@ class StageWriter {
   StageContents contents_;
   ProgramWriter writer_;
   StageTransfers transfers_;
-  std::unique_ptr<Sharded> sharded_;  // null: bodies know nothing of data parallelism
-  const bool syncs_whole_each_;       // gradients in buckets, in each micro-batch
+  std::unique_ptr<ShardedFlow> sharded_;  // null: bodies know nothing of data parallelism
+  const bool syncs_whole_each_;           // gradients in buckets, in each micro-batch
   GradientFlow gradients_;
   LayerSlices slices_;
   OffloadFlow offload_;

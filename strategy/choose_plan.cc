@@ -301,6 +301,10 @@ void Chooser::ChooseRest() {
          o_.ep == 1 ? "ep=1: it hides exchanges of tokens between ranks"
                     : "one micro-batch: it hides exchanges of one beside work on another");
     o_.overlap.erase(Overlap::kEp);
+  } else if (o_.overlap.count(Overlap::kEp) > 0 && o_.pp > 1 && o_.schedule == Schedule::k1f1b) {
+    Note(
+        "with overlap=ep stages wait for each other's pairs under schedule=1f1b: eager-1f1b runs "
+        "enough passes ahead, and so does vpp=2");
   }
   if (o_.overlap.count(Overlap::kCp) > 0) {
     const std::string idle = IdleContextOverlap(o_, profile_);

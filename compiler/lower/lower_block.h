@@ -35,6 +35,7 @@ struct BlockTemplate {
   // write (SumFusion::kOwnType), bytes.
   double sum_read_bytes = 0;
   std::vector<int> further;  // tasks, ascending, that add to gradients of pieces before them
+  bool tells_begin = false;  // its last out-port says when its compute may begin (ShardBlock)
   // Ops that run part by part beside what brings and takes their parts (comm_loops.h), as tasks
   // that are still whole: RunLoops (loop_tasks.h) cuts them.
   struct Loop {
@@ -96,6 +97,11 @@ class BlockBuilder {
   }
   void ReadSums(double element_bytes) { out_.sum_read_bytes = element_bytes; }
   void AddOutPort(int ready) { out_.block.out_ports.push_back(ready); }
+  // The last out-port: what comes before compute.
+  void TellBegin(int ready) {
+    AddOutPort(ready);
+    out_.tells_begin = true;
+  }
   int size() const { return out_.block.size(); }
   bool IsComm(int task) const { return out_.block.kind[task] == TaskKind::kComm; }
   const KernelSpec& KernelOf(int task) const { return out_.kernels[out_.block.spec[task]]; }

@@ -31,6 +31,12 @@ std::vector<int32_t> TurnsOf(const Block& block) {
   return ends;
 }
 
+// The out-ports that a pair has of its forward block, as many as come in: layers of an instance
+// hand on by number.
+size_t ForwardPorts(const BlockTemplate& forward) {
+  return forward.block.out_ports.size() - (forward.tells_begin ? 1 : 0);
+}
+
 // One of the two, as it is written task by task.
 class Half {
  public:
@@ -61,7 +67,8 @@ class Half {
     for (const PortMemory& give : block.gives) {
       out_.Give(tensors_[give.tensor], give.bytes, forward);
     }
-    for (const int32_t port : block.out_ports) out_.AddOutPort(Now(port));
+    const size_t ports = forward ? ForwardPorts(in_) : block.out_ports.size();
+    for (size_t i = 0; i < ports; ++i) out_.AddOutPort(Now(block.out_ports[i]));
     out_.KeepOnHost(block.host_bytes);
     if (forward) {
       for (const int task : at_) out_.MarkPairForward(task);
@@ -112,10 +119,11 @@ BlockTemplate PairBlocks(const BlockTemplate& forward, const BlockTemplate& back
   BlockTemplate pair = std::move(builder).Build();
   pair.block.layers = backward.block.layers;
   pair.block.forward_in_ports = ports;
-  pair.block.forward_out_ports = static_cast<int32_t>(forward.block.out_ports.size());
+  pair.block.forward_out_ports = static_cast<int32_t>(ForwardPorts(forward));
   // Gradients are the backward block's.
   pair.corrected_bytes = backward.corrected_bytes;
   pair.sum_read_bytes = backward.sum_read_bytes;
+  pair.tells_begin = backward.tells_begin;
   return pair;
 }
 

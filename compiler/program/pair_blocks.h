@@ -13,8 +13,8 @@ namespace plancast {
 // of F, experts and dispatch of B, experts and combine of F, attention of B. A block that
 // exchanges nothing is one turn.
 //
-// Ports: those of the forward block, then those of the backward block. Neither meets other
-// programs.
+// Ports: those of the forward block, then those of the backward block, which alone tells when it
+// begins. Neither meets other programs.
 BlockTemplate PairBlocks(const BlockTemplate& forward, const BlockTemplate& backward);
 
 }  // namespace plancast

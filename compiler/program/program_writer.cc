@@ -47,17 +47,22 @@ int32_t ProgramWriter::AppendCompute(int32_t block, Phase phase, const ScheduleS
 }
 
 int32_t ProgramWriter::AppendPair(int32_t block, const PairHalf& forward, const PairHalf& backward,
-                                  int64_t count, absl::Span<const Join> joins) {
+                                  int64_t count) {
   const auto join_begin = static_cast<int32_t>(program_.joins.size());
   if (joins_) {
-    program_.joins.insert(program_.joins.end(), joins.begin(), joins.end());
     const Block& pair = BlockAt(block);
     const int ins = pair.forward_in_ports;
-    const auto join = [&](int32_t feeder, Phase way, int to, int most) {
-      if (feeder >= 0) JoinPorts(feeder, std::min(most, OutPorts(feeder, way).count), way, to);
+    const auto join = [&](const PairHalf& half, Phase way, int to, int most) {
+      for (Join join : half.joins) {
+        if (join.to_port >= 0) join.to_port = static_cast<int16_t>(join.to_port + to);
+        program_.joins.push_back(join);
+      }
+      if (half.feeder < 0) return;
+      const int both = std::min(most, OutPorts(half.feeder, way).count);
+      JoinPorts(half.feeder, half.ports == kAllPorts ? both : half.ports, way, to);
     };
-    join(forward.feeder, Phase::kForward, 0, ins);
-    join(backward.feeder, Phase::kBackward, ins, pair.num_in_ports - ins);
+    join(forward, Phase::kForward, 0, ins);
+    join(backward, Phase::kBackward, ins, pair.num_in_ports - ins);
   }
   JoinHeld();
   const ScheduleStep &f = *forward.step, &b = *backward.step;

@@ -54,15 +54,17 @@ class ProgramWriter {
   int32_t AppendCompute(int32_t block, Phase phase, const ScheduleStep& step, int64_t layer_begin,
                         int64_t count, int32_t feeder, absl::Span<const Join> joins = {},
                         int ports = kAllPorts);
-  // A pair of so many layers forward and back (PairBlocks), each behind its feeder, which waits for
-  // what `HoldCompute` named and `joins` too.
+  // A pair of so many layers forward and back (PairBlocks), which waits for what `HoldCompute`
+  // named too. Each of the two is as for `AppendCompute`.
   struct PairHalf {
     const ScheduleStep* step = nullptr;
     int64_t layer_begin = 0;
     int32_t feeder = -1;
+    absl::Span<const Join> joins;  // to ports of its own block
+    int ports = kAllPorts;
   };
   int32_t AppendPair(int32_t block, const PairHalf& forward, const PairHalf& backward,
-                     int64_t count, absl::Span<const Join> joins);
+                     int64_t count);
   // The next compute instance waits for all of `instance`.
   void HoldCompute(int32_t instance) { held_by_.push_back(instance); }
   // One communication whose in-ports 0 to `ports` - 1 wait for those of `feeder`, of a pair those

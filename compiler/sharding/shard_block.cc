@@ -461,7 +461,7 @@ class Sharder {
       }
     }
     if (waits_for_reduction_) out_.AddOutPort(reduction_);
-    if (step_.tells_begin) out_.AddOutPort(BeginPort());
+    if (step_.tells_begin) out_.TellBegin(BeginPort());
   }
 
   const BlockTemplate& in_;

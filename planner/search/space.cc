@@ -4,7 +4,6 @@
 #include <numeric>
 #include <set>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -210,13 +209,18 @@ class Enumerator {
     }
     const std::vector<int64_t> zeros = dp * cp == 1 ? std::vector<int64_t>{0} : zeros_;
     const std::vector<bool> sps = tp == 1 ? std::vector<bool>{false} : sps_;
-    const std::vector<std::string> eps = ExpertTexts(tp, dp * cp, batch_ / (dp * mb));
+    const int64_t micro_batches = batch_ / (dp * mb);
+    std::vector<std::vector<std::string>> eps;  // with each of `sps`
+    int64_t ways = 0;
+    for (const bool sp : sps) {
+      eps.push_back(ExpertTexts(sp ? tp : 1, tp, dp * cp, micro_batches));
+      ways += static_cast<int64_t>(eps.back().size());
+    }
     const std::vector<std::string> cps = ContextTexts(tp, cp);
     const int64_t per_stage = (context_.layers + pp - 1) / pp;
     const std::vector<std::string> recomputes = RecomputesOn(recomputes_, per_stage, bounds_);
     const std::vector<std::string> placed = Placed(dp, cp, pp, vpp);
-    const int64_t leaves =
-        recomputes.size() * zeros.size() * sps.size() * eps.size() * cps.size() * placed.size();
+    const int64_t leaves = ways * recomputes.size() * zeros.size() * cps.size() * placed.size();
     const int64_t in_domain = bounds_.gpus_per_domain / (tp * cp);
     if (!reason.empty()) {
       Exclude(reason, leaves);
@@ -230,13 +234,13 @@ class Enumerator {
     for (const std::string& recompute : recomputes) {
       for (int64_t zero : zeros) {
         for (const std::string& shards : ShardTexts(zero, dp, in_domain)) {
-          for (bool sp : sps) {
+          for (size_t i = 0; i < sps.size(); ++i) {
             const std::string text =
-                absl::StrCat("dp=", dp, ",tp=", tp, sp ? ",sp" : "", ",pp=", pp,
+                absl::StrCat("dp=", dp, ",tp=", tp, sps[i] ? ",sp" : "", ",pp=", pp,
                              vpp > 1 ? absl::StrCat(",vpp=", vpp) : "", shards, ",mb=", mb,
                              ",recompute=", recompute);
             for (const std::string& context : cps) {
-              RETURN_IF_ERROR(WithExperts(absl::StrCat(text, context), eps, placed));
+              RETURN_IF_ERROR(WithExperts(absl::StrCat(text, context), eps[i], placed));
             }
           }
         }
@@ -304,8 +308,9 @@ class Enumerator {
 
   // Each way to cut experts, and where several micro-batches can pass each other also with pairs of
   // passes that hide exchanges (overlap=ep). Without experts also with products beside the
-  // collectives of tensor parallelism.
-  std::vector<std::string> ExpertTexts(int64_t tp, int64_t dp, int64_t micro_batches) const {
+  // collectives of tensor parallelism that cut the sequence over `sp` ranks.
+  std::vector<std::string> ExpertTexts(int64_t sp, int64_t tp, int64_t dp,
+                                       int64_t micro_batches) const {
     const bool says_overlap =
         std::any_of(space_.others.begin(), space_.others.end(),
                     [](const auto& other) { return other.first == "overlap"; });
@@ -321,7 +326,7 @@ class Enumerator {
       if (ep > 1 && pairs) texts.push_back(absl::StrCat(texts.back(), with(Overlap::kEp)));
     }
     const bool beside = bounds_.limits.tp_beside && bounds_.overlap.count(Overlap::kTp) == 0;
-    if (beside && tp > 1 && context_.experts == 0 && context_.heads > 0 && !says_overlap) {
+    if (beside && sp > 1 && context_.experts == 0 && context_.heads > 0 && !says_overlap) {
       texts.push_back(with(Overlap::kTp));
     }
     return texts;
@@ -349,13 +354,6 @@ class Enumerator {
         ASSIGN_OR_RETURN(ShortForm form, ParseShortForm(absl::StrCat(text, ep, others)));
         if (space_.where && !space_.where->Holds(form, context_)) {
           Exclude(absl::StrCat("not where ", space_.where->text()));
-          continue;
-        }
-        const bool searched = absl::StrContains(ep, "overlap=");
-        const bool pairs = std::count(form.overlap.begin(), form.overlap.end(), "ep") > 0;
-        if (searched && !pairs && !form.sp) continue;  // overlap=tp, which has no effect
-        if (searched && pairs && form.zero.value_or(0) > 1) {
-          Exclude("overlap=ep with zero=2 or zero=3 is not simulated");
           continue;
         }
         const std::string lacks = bounds_.limits.WhyNot(form, bounds_.framework);

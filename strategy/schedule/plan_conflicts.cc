@@ -25,7 +25,7 @@ struct Row {
 const std::vector<Row>& Table() {
   static const auto* table = new std::vector<Row>{
       // Blocks that gather parameters and reduce gradients themselves.
-      {Trait::kShardsGradients, {Mode::kInBackward, Mode::kPairs}, "", "Use zero=1"},
+      {Trait::kShardsGradients, {Mode::kInBackward}, "", "Use zero=1"},
       {Trait::kOffloadsActivations,
        {Mode::kSpreadVocabulary, Mode::kPairs},
        "offload=activations",

@@ -367,6 +367,18 @@ TEST(ChoosePlanTest, PairsNeedExpertsAndMicroBatches) {
   EXPECT_THAT(plan.notes, Contains(HasSubstr("overlap=ep has no effect with ep=1")));
 }
 
+TEST(ChoosePlanTest, PairsOfStagesNeedPassesAhead) {
+  PlanContext context = Context();
+  context.experts = 4;
+  const auto notes = [&](const char* schedule) {
+    return Choose(absl::StrCat("tp=1,pp=2,ep=2,mb=1,overlap=ep", schedule), context)->notes;
+  };
+  const auto waits = Contains(HasSubstr("stages wait for each other's pairs"));
+  EXPECT_THAT(notes(""), waits);
+  EXPECT_THAT(notes(",schedule=eager-1f1b"), Not(waits));
+  EXPECT_THAT(notes(",vpp=2"), Not(waits));
+}
+
 TEST(ChooseLayoutTest, RedisDealsLayersByWork) {
   PlanContext context;
   context.layers = 8;

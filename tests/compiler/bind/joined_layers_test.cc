@@ -196,5 +196,20 @@ TEST(JoinLayersTest, SlicesKnowTheirLayers) {
   }
 }
 
+// Where gradients in buckets cut a run of them, each piece begins at a layer of the model.
+TEST(JoinLayersTest, PiecesOfARunKnowTheirLayers) {
+  PlanUnderTest plan = Joining(2);
+  plan.Dp(2).Zero1().options().overlap = {Overlap::kGrad, Overlap::kParam};
+  plan.options().bucket_bytes = 1;
+  ASSERT_OK_AND_ASSIGN(const ExecutionGraph graph, plan.Compile());
+  std::set<int64_t> layers;
+  for (const Instance& instance : graph.programs[0].instances) {
+    const Block& block = graph.blocks[instance.block];
+    if (block.name != "layer*2.F" && block.name != "layer*2.B") continue;
+    for (int32_t i = 0; i < instance.layer_count; ++i) layers.insert(LayerOf(block, instance, i));
+  }
+  EXPECT_THAT(layers, ElementsAre(0, 2, 4, 6));
+}
+
 }  // namespace
 }  // namespace plancast

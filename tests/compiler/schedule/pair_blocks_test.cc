@@ -2,6 +2,7 @@
 
 #include "compiler/program/pair_blocks.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,20 @@ TEST(PairBlocksTest, WhatExchangesNothingIsOneTurn) {
               ElementsAre("B.mlp", "B.attn", "F.attn", "F.dispatch", "F.experts"));
 }
 
+// A sharded block that may gather says behind its other out-ports when its compute may begin.
+TEST(PairBlocksTest, OnlyTheBackwardPassTellsWhenItBegins) {
+  BlockTemplate f = Chain("f", Purpose::kForward, {"attn", "dispatch", "experts"});
+  BlockTemplate b = Chain("b", Purpose::kBackward, {"mlp", "attn"});
+  for (BlockTemplate* half : {&f, &b}) {
+    half->block.out_ports.push_back(~0);
+    half->tells_begin = true;
+  }
+  const BlockTemplate pair = PairBlocks(f, b);
+  EXPECT_TRUE(pair.tells_begin);
+  EXPECT_EQ(pair.block.forward_out_ports, 1);
+  EXPECT_THAT(pair.block.out_ports, ElementsAre(4, 1, ~1));
+}
+
 // Layers with one product before their experts, cut over four ranks of each stage.
 PlanUnderTest Layers(int64_t layers, bool pairs) {
   PlanUnderTest plan(kSizes.Dims());
@@ -133,6 +148,57 @@ TEST(PairBlocksTest, ExchangesHideBehindTheOtherPass) {
   EXPECT_NEAR(makespan(false, 1), compute + 4 * kLayers * kMicroBatches, 1e-9);
   // In pairs those of the first F and of the last B alone wait for themselves.
   EXPECT_LE(makespan(true, 1), compute + 4 * kLayers + 1e-9);
+}
+
+// Bytes of all collectives over data-parallel ranks, by kind.
+std::map<CollectiveKind, double> ShardedBytes(PlanUnderTest& plan) {
+  std::map<CollectiveKind, double> bytes;
+  const absl::StatusOr<ExecutionGraph> graph = plan.Compile();
+  EXPECT_OK(graph);
+  if (!graph.ok()) return bytes;
+  for (const Program& program : graph->programs) {
+    for (const Instance& instance : program.instances) {
+      const Block& block = graph->blocks[instance.block];
+      for (int32_t t = 0; t < block.size(); ++t) {
+        if (block.kind[t] != TaskKind::kComm || block.purpose[t] != Purpose::kDp) continue;
+        const CommSpec& comm = graph->comms[block.spec[t]];
+        bytes[comm.kind] += static_cast<double>(comm.bytes) * instance.layer_count;
+      }
+    }
+  }
+  return bytes;
+}
+
+// Each pass gathers and reduces what it does by itself, and exchanges are hidden all the same.
+TEST(PairBlocksTest, ShardedLayersGatherAndReduceTheSameInPairs) {
+  constexpr int64_t kStages = 2, kMicroBatches = 6;
+  for (const int zero : {2, 3}) {
+    for (const Schedule schedule : {Schedule::kNone, Schedule::kEager1f1b, Schedule::kDualPipeV}) {
+      for (const bool each : {false, true}) {
+        SCOPED_TRACE(testing::Message() << "zero=" << zero << " " << kScheduleNames[schedule]
+                                        << (each ? " sync=each" : ""));
+        const auto plan_of = [&](bool pairs) {
+          PlanUnderTest plan = Layers(4 * kStages, pairs);
+          if (schedule != Schedule::kNone) {
+            plan.Pp(kStages, schedule, schedule == Schedule::kDualPipeV ? 2 : 1);
+          }
+          plan.MicroBatches(1, kMicroBatches);
+          plan.options().zero = zero;
+          plan.options().prefetch = 1;
+          plan.options().sync_each = each;
+          return plan;
+        };
+        PlanUnderTest alone = plan_of(false), paired = plan_of(true);
+        const auto bytes = ShardedBytes(alone);
+        EXPECT_FALSE(bytes.empty());
+        EXPECT_EQ(ShardedBytes(paired), bytes);
+        const int64_t devices = schedule == Schedule::kNone ? 4 : 4 * kStages;
+        const double compute = Makespan(alone, devices, 0);
+        EXPECT_LT(Makespan(paired, devices, 1) - compute,
+                  (Makespan(alone, devices, 1) - compute) / 2);
+      }
+    }
+  }
 }
 
 // DualPipe's F&B: the exchanges of its pairs are hidden, those of lone passes at both ends are not.

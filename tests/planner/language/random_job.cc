@@ -250,12 +250,9 @@ class Drawing {
       form.ep = dice_.Of<int64_t>({2, 3});
       form.overlap.push_back("ep");
     }
-    if (form.zero.value_or(0) > 1) {
-      form.zero = 1;
-      form.reshard.reset();
-      form.prefetch.reset();
-    }
-    form.offload.clear();
+    if (dice_.Maybe(2)) form.zero = dice_.Of<int64_t>({2, 3});
+    form.offload.erase(std::remove(form.offload.begin(), form.offload.end(), "activations"),
+                       form.offload.end());
     form.offload_layers.reset();
   }
 

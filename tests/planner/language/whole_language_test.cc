@@ -159,6 +159,13 @@ bool CopiesToHost(const ExecutionGraph& graph) {
   });
 }
 
+bool RunsPairs(const ExecutionGraph& graph) {
+  return std::any_of(graph.programs.begin(), graph.programs.end(), [](const Program& program) {
+    return std::any_of(program.instances.begin(), program.instances.end(),
+                       [](const Instance& instance) { return instance.pairs(); });
+  });
+}
+
 // Kernels of a few microseconds, so that they and transfers hide each other.
 ExecutionGraph WithTimes(ExecutionGraph graph) {
   for (size_t k = 0; k < graph.kernels.size(); ++k) {
@@ -210,6 +217,7 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
     spread_ += options.spreads_vocabulary();
     spread_sharded_ += options.spreads_vocabulary() && options.most_zero() >= 2;
     apart_sharded_ += options.splits_backward() && options.most_zero() >= 2;
+    paired_sharded_ += options.most_zero() >= 2 && RunsPairs(graph);
     apart_copied_ += options.splits_backward() && CopiesToHost(graph);
     apart_quantized_ += options.splits_backward() && random.job.dtype != DType::kBf16;
     apart_kept_ += options.splits_backward() && !random.job.profile.tensors.op_memory.empty();
@@ -275,6 +283,7 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
             {"iterations overlap", overlapping_, 0},
             {"vocabulary on all stages", spread_, kPlansPerSlice / 100},
             {"W beside zero 2 or 3", apart_sharded_, kPlansPerSlice / 200},
+            {"pairs beside zero 2 or 3", paired_sharded_, kPlansPerSlice / 200},
             {"W beside activations on the host", apart_copied_, 0},
             {"W beside nodes on some ranks", apart_on_ranks_, 0},
             {"W in few bits", apart_quantized_, 0},
@@ -290,7 +299,7 @@ class WholeLanguageTest : public testing::TestWithParam<int> {
   int64_t plans_ = 0, ranks_ = 0, classes_ = 0, exact_ = 0, own_meshes_ = 0, mixed_ = 0,
           on_some_ranks_ = 0, units_ = 0, overlapping_ = 0, pieces_ = 0, spread_ = 0,
           apart_sharded_ = 0, apart_copied_ = 0, apart_on_ranks_ = 0, spread_sharded_ = 0,
-          placed_on_ranks_ = 0, apart_quantized_ = 0, apart_kept_ = 0;
+          placed_on_ranks_ = 0, apart_quantized_ = 0, apart_kept_ = 0, paired_sharded_ = 0;
   std::set<std::string> rules_;  // of ops
 };
 
@@ -312,7 +321,8 @@ TEST_P(WholeLanguageTest, FoldedEqualsFlatAndNothingIsLost) {
             << spread_ << " with the vocabulary on all stages, " << spread_sharded_
             << " of them with zero 2 or 3, " << placed_on_ranks_
             << " with nodes on some ranks where layers turn back or are there twice, "
-            << apart_sharded_ << " with W beside zero 2 or 3, " << apart_copied_
+            << apart_sharded_ << " with W beside zero 2 or 3, " << paired_sharded_
+            << " with pairs beside that, " << apart_copied_
             << " with W beside activations on the host, " << apart_on_ranks_
             << " with W beside nodes on some ranks, " << apart_quantized_ << " with W in few bits, "
             << apart_kept_ << " with W of software that keeps more than rules say, "

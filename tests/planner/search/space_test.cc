@@ -175,7 +175,7 @@ TEST(SearchSpaceTest, ExpertsAreTriedWithPairsWhereTheFrameworkRunsThem) {
   context.experts = 4;
   FrameworkLimits limits;
   limits.pairs = true;
-  const std::string space = "tp=1,pp=1|2,vpp=1|2,mb=1,zero=1|2,recompute=none|full,ep=1|2";
+  const std::string space = "tp=1,pp=1|2,vpp=1|2,mb=1,zero=1|3,recompute=none|full,ep=1|2";
   const absl::StatusOr<Enumeration> plans = EnumeratePlans(
       Parse(space), context, {8, limits, "megatron", {Overlap::kGrad, Overlap::kParam}});
   ASSERT_OK(plans);
@@ -185,11 +185,10 @@ TEST(SearchSpaceTest, ExpertsAreTriedWithPairsWhereTheFrameworkRunsThem) {
     ++pairs;
     EXPECT_THAT(plan.overlap, ElementsAre("grad", "param", "ep"));
     EXPECT_EQ(plan.ep, 2);
-    EXPECT_EQ(plan.zero, 1);
     EXPECT_EQ(plan.recompute, "none");
     EXPECT_TRUE(plan.pp == 1 || plan.vpp == 2) << PrintShortForm(plan);
   }
-  EXPECT_EQ(pairs, 2);
+  EXPECT_EQ(pairs, 4);
   for (const char* said : {"ep=2,overlap=grad", "ep=1"}) {
     for (const ShortForm& plan : Plans(said, context, 8, limits).plans) {
       EXPECT_THAT(plan.overlap, Not(Contains("ep")));
