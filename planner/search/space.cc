@@ -209,12 +209,14 @@ class Enumerator {
     }
     const std::vector<int64_t> zeros = dp * cp == 1 ? std::vector<int64_t>{0} : zeros_;
     const std::vector<bool> sps = tp == 1 ? std::vector<bool>{false} : sps_;
-    const int64_t micro_batches = batch_ / (dp * mb);
-    std::vector<std::vector<std::string>> eps;  // with each of `sps`
+    std::vector<std::vector<std::vector<std::string>>> eps(zeros.size());  // and of `sps`
     int64_t ways = 0;
-    for (const bool sp : sps) {
-      eps.push_back(ExpertTexts(sp ? tp : 1, tp, dp * cp, micro_batches));
-      ways += static_cast<int64_t>(eps.back().size());
+    for (size_t z = 0; z < zeros.size(); ++z) {
+      const bool pairs = batch_ / (dp * mb) > 1 && TriesPairs(zeros[z], pp);
+      for (const bool sp : sps) {
+        eps[z].push_back(ExpertTexts(sp ? tp : 1, tp, dp * cp, pairs));
+        ways += static_cast<int64_t>(eps[z].back().size());
+      }
     }
     const std::vector<std::string> cps = ContextTexts(tp, cp);
     const int64_t per_stage = (context_.layers + pp - 1) / pp;
@@ -232,15 +234,15 @@ class Enumerator {
           " plans. Narrow it, for instance with --space 'tp=1|2|4|8,pp=1..16,mb=1|2'."));
     }
     for (const std::string& recompute : recomputes) {
-      for (int64_t zero : zeros) {
-        for (const std::string& shards : ShardTexts(zero, dp, in_domain)) {
+      for (size_t z = 0; z < zeros.size(); ++z) {
+        for (const std::string& shards : ShardTexts(zeros[z], dp, in_domain)) {
           for (size_t i = 0; i < sps.size(); ++i) {
             const std::string text =
                 absl::StrCat("dp=", dp, ",tp=", tp, sps[i] ? ",sp" : "", ",pp=", pp,
                              vpp > 1 ? absl::StrCat(",vpp=", vpp) : "", shards, ",mb=", mb,
                              ",recompute=", recompute);
             for (const std::string& context : cps) {
-              RETURN_IF_ERROR(WithExperts(absl::StrCat(text, context), eps[i], placed));
+              RETURN_IF_ERROR(WithExperts(absl::StrCat(text, context), eps[z][i], placed));
             }
           }
         }
@@ -306,15 +308,18 @@ class Enumerator {
     return Candidates(space_.ep.value_or(NumberSet{true, {}}), natural);
   }
 
-  // Each way to cut experts, and where several micro-batches can pass each other also with pairs of
-  // passes that hide exchanges (overlap=ep). Without experts also with products beside the
-  // collectives of tensor parallelism that cut the sequence over `sp` ranks.
-  std::vector<std::string> ExpertTexts(int64_t sp, int64_t tp, int64_t dp,
-                                       int64_t micro_batches) const {
+  // Whether pairs of passes (overlap=ep) are tried. Beside layers that are sharded one by one they
+  // run (Megatron-FSDP), but gain less than stages with chunks, which hold what the device can.
+  static bool TriesPairs(int64_t zero, int64_t pp) { return zero <= 1 || (zero == 3 && pp == 1); }
+
+  // Each way to cut experts, and with `tries_pairs` also with pairs of passes that hide exchanges.
+  // Without experts also with products beside the collectives of tensor parallelism that cut the
+  // sequence over `sp` ranks.
+  std::vector<std::string> ExpertTexts(int64_t sp, int64_t tp, int64_t dp, bool tries_pairs) const {
     const bool says_overlap =
         std::any_of(space_.others.begin(), space_.others.end(),
                     [](const auto& other) { return other.first == "overlap"; });
-    const bool pairs = bounds_.limits.pairs && micro_batches > 1 && !says_overlap;
+    const bool pairs = bounds_.limits.pairs && tries_pairs && !says_overlap;
     const auto with = [&](Overlap more) {
       std::set<Overlap> overlap = bounds_.overlap;
       overlap.insert(more);
