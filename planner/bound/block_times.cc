@@ -71,7 +71,13 @@ BlockTimer::BlockTimer(const Machine& machine, const KernelCostModel& costs,
     : machine_(machine),
       costs_(costs),
       runtime_(runtime),
-      known_(machine.uniform() && !machine.mixed()) {}
+      known_(machine.uniform() && !machine.mixed()) {
+  if (!known_ || machine.spec().hosts_per_pod == 0) return;
+  Machine::Spec spec = machine.spec();
+  spec.hosts_per_pod = 0;
+  absl::StatusOr<Machine> flat = Machine::Create(std::move(spec));
+  if (flat.ok()) flat_ = *std::move(flat);
+}
 
 void BlockTimer::Begin(const DeviceMesh& mesh, const Skew& skew) {
   skewed_ = !skew.empty();
@@ -81,13 +87,18 @@ void BlockTimer::Begin(const DeviceMesh& mesh, const Skew& skew) {
   if (!inserted) return;
   Mesh& fresh = *meshes_.emplace_back(std::make_unique<Mesh>());
   fresh.graph.mesh = mesh;
-  fresh.regular = MixedRadix::Split(mesh, machine_, /*host_memory=*/true).has_value();
-  fresh.pricer = std::make_unique<CommPricer>(fresh.graph, machine_, runtime_);
+  const Machine* const flat = flat_ ? &*flat_ : nullptr;
+  for (const Machine* machine : {&machine_, flat}) {
+    if (machine == nullptr || !MixedRadix::Split(mesh, *machine, /*host_memory=*/true)) continue;
+    fresh.machine = machine;
+    fresh.pricer = std::make_unique<CommPricer>(fresh.graph, *machine, runtime_);
+    return;
+  }
 }
 
 int64_t BlockTimer::CommTime(const CommSpec& comm) {
   Mesh& mesh = *meshes_[number_];
-  if (!mesh.regular || skewed_ || comm.kind == CollectiveKind::kReshard || IsOnHost(comm.kind) ||
+  if (mesh.machine == nullptr || skewed_ || comm.kind == CollectiveKind::kReshard || IsOnHost(comm.kind) ||
       comm.stage_mesh >= 0) {
     return 0;
   }
@@ -100,7 +111,7 @@ int64_t BlockTimer::CommTime(const CommSpec& comm) {
   const absl::StatusOr<int32_t> priced = mesh.pricer->Price(
       static_cast<int32_t>(mesh.graph.comms.size()) - 1, GroupAtZero(mesh.graph.mesh, comm.axes));
   // What cannot be priced is refused when it is simulated.
-  if (priced.ok()) it->second = AloneTime(machine_, mesh.pricer->realised()[*priced]);
+  if (priced.ok()) it->second = AloneTime(*mesh.machine, mesh.pricer->realised()[*priced]);
   return it->second;
 }
 

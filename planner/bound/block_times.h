@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ struct BlockTimes {
 };
 
 // Finds BlockTimes of blocks on one machine without sections of unlike devices; once for all
-// plans that share a block, on meshes that are alike. For one thread.
+// plans that share a block, on meshes that are alike. Where pods cut an axis, communications take
+// what they would with all hosts below one switch. For one thread.
 class BlockTimer {
  public:
   // All must outlive this. Nothing is known (IsKnown) of machines with unlike devices or links.
@@ -61,7 +63,7 @@ class BlockTimer {
  private:
   struct Mesh {
     ExecutionGraph graph;  // its mesh, and the communications that were priced
-    bool regular = false;  // groups along equal axes lie alike
+    const Machine* machine = nullptr;  // on which groups along equal axes lie alike; null: on none
     std::unique_ptr<CommPricer> pricer;
     absl::flat_hash_map<CommSpec, int64_t> comms;
   };
@@ -78,6 +80,7 @@ class BlockTimer {
   const KernelCostModel& costs_;
   const RuntimeParams& runtime_;
   const bool known_;
+  std::optional<Machine> flat_;  // of a machine with pods, without them
   std::map<std::string, int> numbers_;
   std::vector<std::unique_ptr<Mesh>> meshes_;
   int number_ = -1;  // of the mesh

@@ -59,6 +59,7 @@ void TimeBound::Begin(const ProgramPlan& plan) {
   pp_ = options.pp;
   micro_batches_ = options.micro_batches;
   there_and_back_ = GoThereAndBack(options);
+  updates_at_end_ = options.optimizer == StepTime::kAtEnd && plan.homes == nullptr;
   stages_.clear();
   blocks_.clear();
   own_.clear();
@@ -87,6 +88,7 @@ void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCat
   Sums passes;
   std::array<Sums, kNumStreams> comms;
   int64_t other = 0;
+  bool beside = false;  // kernels after the last pass that may run beside reductions
   for (const ProgramOutline::Turn& turn : outline.turns) {
     const ProgramOutline::Part& part = outline.parts[turn.part];
     Pass pass;
@@ -97,6 +99,10 @@ void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCat
       const int32_t micro_batch =
           std::clamp(instance.micro_batch + turn.later, 0, std::max(seen - 1, 0));
       for (int s = 0; s < kNumStreams; ++s) comms[s].Add(micro_batch, repeats * block.comms[s]);
+      if (!IsPass(instance.phase)) {
+        beside = beside || (block.computes && instance.phase != Phase::kOptimizer);
+        own.exposed += repeats * block.comms[static_cast<int>(StreamKind::kGradComm)];
+      }
       if (!block.computes) continue;
       const int64_t takes = block.Of(repeats);
       if (!IsPass(instance.phase)) {
@@ -105,7 +111,8 @@ void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCat
         continue;
       }
       passes.Add(micro_batch, takes);
-      own.after = 0;
+      own.after = own.exposed = 0;
+      beside = false;
       own.ends_backward = instance.phase == Phase::kBackward;
       if (!pass.runs || pass.phase != instance.phase) {
         Note(pass, &own);
@@ -118,7 +125,9 @@ void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCat
   }
   const int64_t more = micro_batches_ - seen;
   own.passes = passes.With(seen, more);
-  own.all = own.passes + other;
+  if (beside || !updates_at_end_) own.exposed = 0;
+  own.after += own.exposed;
+  own.all = own.passes + other + own.exposed;
   for (int s = 0; s < kNumStreams; ++s) own.comms[s] = comms[s].With(seen, more);
 }
 

@@ -17,7 +17,8 @@ namespace plancast {
 // A time that no simulation of a plan can go below, from the outlines by which FitCheck finds
 // that it fits: what each stage computes at least, with what its kernels wait for inside of
 // layers, after the first passes of the stages before it and before the last ones of those
-// again; and what each stream communicates. For one thread.
+// again, with the gradients that are reduced behind its last pass and the parameters that are
+// gathered behind its update; and what each stream communicates. For one thread.
 class TimeBound : public StageObserver {
  public:
   // All must outlive this.
@@ -42,6 +43,7 @@ class TimeBound : public StageObserver {
   struct Stage {
     int64_t passes = 0, all = 0;  // computes, and with what is not part of a pass
     int64_t after = 0;            // of that, what comes after the last pass
+    int64_t exposed = 0;          // gradients and parameters on the wire after it, beside no kernel
     std::array<int64_t, kNumStreams> comms = {};
     Pass forward, backward;
     bool ends_backward = false;  // its last pass is a backward one
@@ -55,6 +57,7 @@ class TimeBound : public StageObserver {
   // Of the plan:
   int64_t pp_ = 1, micro_batches_ = 1;
   bool there_and_back_ = false;  // passes go from the first stage to the last and back
+  bool updates_at_end_ = false;  // one update waits for all gradients, and all gathers for it
   std::vector<Stage> stages_;
   std::vector<const BlockTimes*> blocks_;  // by number in the catalogue; null: not looked at
   std::deque<BlockTimes> own_;             // of blocks of this plan alone

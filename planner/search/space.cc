@@ -117,7 +117,7 @@ class Enumerator {
           continue;
         }
         const int64_t ranks = context_.devices / (tp * pp);
-        for (int64_t cp : Candidates(CpsOf(), Divisors(ranks))) {
+        for (int64_t cp : Candidates(CpsOf(tp), Divisors(ranks))) {
           if (ranks % cp == 0) {
             RETURN_IF_ERROR(Grid(tp, pp, cp));
           } else if (context_.devices % cp != 0) {
@@ -141,9 +141,16 @@ class Enumerator {
                      absl::StrJoin(divisors, "|"), "`, some of them, or take more hosts."));
   }
 
-  NumberSet CpsOf() const {
-    const bool searched = context_.seq >= kLongSequence && bounds_.limits.cp;
-    return space_.cp.value_or(searched ? NumberSet{true, {}} : NumberSet{false, {{1, 1}}});
+  NumberSet CpsOf(int64_t tp) const {
+    if (space_.cp) return *space_.cp;
+    if (context_.seq >= kLongSequence && bounds_.limits.cp) return NumberSet{true, {}};
+    const bool cuts = CutsSamples(space_, bounds_, context_.experts > 0) && context_.heads > 0;
+    return cuts && tp == bounds_.most_tp() ? CutsOfSamples() : NumberSet{false, {{1, 1}}};
+  }
+
+  // A sample is cut further than tp cuts it where there is only one in a micro-batch.
+  bool IsCut(int64_t cp, int64_t mb) const {
+    return space_.cp || context_.seq >= kLongSequence || cp == 1 || mb == 1;
   }
 
   absl::Status Grid(int64_t tp, int64_t pp, int64_t cp) {
@@ -161,7 +168,7 @@ class Enumerator {
     const std::vector<int64_t> sizes = Candidates(space_.mb.value_or(few), Divisors(batch_));
     for (int64_t vpp : chunks) {
       for (int64_t mb : sizes) {
-        RETURN_IF_ERROR(Leaves(tp, pp, cp, dp, vpp, mb, reason));
+        if (IsCut(cp, mb)) RETURN_IF_ERROR(Leaves(tp, pp, cp, dp, vpp, mb, reason));
       }
     }
     return absl::OkStatus();

@@ -45,7 +45,9 @@ struct SearchSpace {
   std::optional<NumberSet> vpp;  // default `*`: chunks that cut the layers evenly
   std::optional<NumberSet> mb;   // default: 1|2|4|8; `*`: divisors of the batch
   std::optional<NumberSet> ep;   // default `*`: what divides the experts and their ranks
-  // Default: 1, and of sequences from kLongSequence tokens on `*`: what is left of the devices.
+  // Default: of sequences from kLongSequence tokens on `*`: what is left of the devices. Of shorter
+  // ones 1, and of models without experts, where neither tp nor mb is said, also 2 and 4 with tp of
+  // most_tp() and mb=1: samples that stages could not hold without recomputation otherwise.
   std::optional<NumberSet> cp;
   std::vector<std::string> cp_types;   // default, with cp > 1: ring_zigzag, allgather, ulysses
   std::vector<std::string> recompute;  // default: none, selective, the usual sets, full
@@ -84,6 +86,11 @@ absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text);
 // Canonical text with the defaults written out; `ep` of models with experts only.
 std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bounds, bool experts,
                              int64_t seq);
+
+// Context-parallel ranks that share a short sequence, and whether a space that says no cp tries
+// them.
+NumberSet CutsOfSamples();
+bool CutsSamples(const SearchSpace& space, const SearchBounds& bounds, bool experts);
 
 // The values of these keys, defaults within the bounds where the space says none.
 std::vector<std::string> RecomputesOf(const SearchSpace& space, const SearchBounds& bounds);

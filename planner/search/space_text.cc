@@ -281,6 +281,13 @@ absl::StatusOr<SearchSpace> ParseSearchSpace(absl::string_view text) {
   return space;
 }
 
+NumberSet CutsOfSamples() { return {false, {{1, 1}, {2, 2}, {4, 4}}}; }
+
+bool CutsSamples(const SearchSpace& space, const SearchBounds& bounds, bool experts) {
+  const bool open = !space.tp && !space.mb && !space.cp;
+  return open && bounds.limits.cp && !experts && bounds.most_tp() > 1;
+}
+
 std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bounds, bool experts,
                              int64_t seq) {
   std::vector<std::string> parts;
@@ -291,8 +298,11 @@ std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bound
   PrintNumbers("mb", space.mb, "1|2|4|8", parts);
   if (experts || space.ep) PrintNumbers("ep", space.ep, "*", parts);
   const bool searches = seq >= kLongSequence && bounds.limits.cp;
-  if (space.cp || searches) {
-    PrintNumbers("cp", space.cp, "*", parts);
+  const bool cuts = seq > 0 && CutsSamples(space, bounds, experts);
+  if (space.cp || searches || cuts) {
+    const std::string some = absl::StrCat(CutsOfSamples().DebugString(), " (with tp=",
+                                          bounds.most_tp(), " and mb=1)");
+    PrintNumbers("cp", space.cp, searches ? "*" : some, parts);
     parts.push_back(absl::StrCat("cp_type=", absl::StrJoin(CpTypesOf(space), "|")));
   }
   parts.push_back(absl::StrCat("recompute=", absl::StrJoin(RecomputesOf(space, bounds), "|")));

@@ -11,6 +11,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -56,14 +57,24 @@ class TimeBoundTest : public testing::Test {
   }
 
   // Random plans of every software and machine that is drawn, with the nodes of a tree; returns
-  // how many were compared.
-  static int CompareRandomPlans(const std::string& tree, uint32_t seed);
+  // how many were compared. `in_pods`: on six hosts in pods of four, which cut data parallelism.
+  static int CompareRandomPlans(const std::string& tree, uint32_t seed, bool in_pods = false);
 };
 
-int TimeBoundTest::CompareRandomPlans(const std::string& tree, uint32_t seed) {
+int TimeBoundTest::CompareRandomPlans(const std::string& tree, uint32_t seed, bool in_pods) {
   int compared = 0, without_recompute = 0;
   for (const Drawn& drawn : kDrawn) {
     Case c(drawn.experts ? SmallMixtral() : SmallLlama(), drawn.profile, drawn.preset, 2);
+    if (in_pods) {
+      Machine::Spec spec = c.machine.spec();
+      spec.hosts = 6;
+      spec.hosts_per_pod = 4;
+      spec.oversubscription = 4;
+      const absl::StatusOr<Machine> machine = Machine::Create(std::move(spec));
+      EXPECT_OK(machine.status());
+      c.machine = *machine;
+      c.job.global_batch = 192;  // as many micro-batches
+    }
     const absl::StatusOr<StrategyTree> nodes = StrategyTree::FromJson(tree, "tree");
     EXPECT_OK(nodes.status());
     c.job.strategy = *nodes;
@@ -105,6 +116,10 @@ int TimeBoundTest::CompareRandomPlans(const std::string& tree, uint32_t seed) {
 
 TEST_F(TimeBoundTest, NoSimulationOfARandomPlanIsFaster) {
   EXPECT_GT(CompareRandomPlans(R"({"nodes": {}})", 20261127), 150);
+}
+
+TEST_F(TimeBoundTest, NorOfOneWhoseRanksPodsCut) {
+  EXPECT_GT(CompareRandomPlans(R"({"nodes": {}})", 20261130, /*in_pods=*/true), 150);
 }
 
 TEST_F(TimeBoundTest, NorOfOneThatTrainsAdapters) {

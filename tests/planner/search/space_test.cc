@@ -75,7 +75,10 @@ TEST(SearchSpaceTest, ReadsListsRangesAndStars) {
 
 TEST(SearchSpaceTest, PrintsTheDefaultsAndReadsItsOwnText) {
   EXPECT_EQ(PrintSearchSpace({}, {8}, false, 2048),
-            "tp=1..8,pp=*,vpp=*,mb=1|2|4|8,recompute=none|selective|full,zero=0|1|2|3,sp=1");
+            "tp=1..8,pp=*,vpp=*,mb=1|2|4|8,cp=1|2|4 (with tp=8 and mb=1),"
+            "cp_type=ring_zigzag|allgather|ulysses,recompute=none|selective|full,zero=0|1|2|3,"
+            "sp=1");
+  EXPECT_THAT(PrintSearchSpace({}, {8}, false, /*seq=*/0), Not(HasSubstr("cp")));
   const std::string text =
       "dp=4,tp=1|2,pp=2..8,vpp=*,mb=*,recompute=full,zero=1,sp=0|1,attn=flash|unfused";
   EXPECT_EQ(PrintSearchSpace(Parse(text), {8}, false, 2048), text);
@@ -281,11 +284,37 @@ TEST(EnumeratePlansTest, ContextRanksTakeTheirDevicesFromDp) {
   EXPECT_EQ(types["ring_zigzag"], types["allgather"]);
   EXPECT_GT(types["ulysses"], 0);
   context.seq = 4096;
-  for (const ShortForm& plan : Plans("pp=1", context).plans) EXPECT_FALSE(plan.cp.has_value());
+  for (const ShortForm& plan : Plans("pp=1,tp=*", context).plans) {
+    EXPECT_FALSE(plan.cp.has_value());
+  }
   EXPECT_THAT(Texts(Plans("tp=2,pp=1,vpp=1,cp=4,cp_type=ring|hybrid:2,mb=1,recompute=none,zero=0",
                           context)),
               ElementsAre("dp=2,tp=2,sp,pp=1,cp=4,cp_type=ring,mb=1,recompute=none",
                           "dp=2,tp=2,sp,pp=1,cp=4,cp_type=hybrid:2,mb=1,recompute=none"));
+}
+
+// One sample of a dense model is too much for some stages: cp cuts it further than tp may.
+TEST(EnumeratePlansTest, SingleSamplesAreCutWhereTpIsLargest) {
+  PlanContext context = Context(16, 64);
+  context.seq = 4096;
+  context.heads = 32, context.kv_heads = 8;
+  std::set<int64_t> cps;
+  for (const ShortForm& plan : Plans("", context, /*gpus_per_domain=*/4).plans) {
+    cps.insert(plan.cp.value_or(1));
+    if (!plan.cp) continue;
+    EXPECT_EQ(plan.tp, 4) << PrintShortForm(plan);
+    EXPECT_EQ(plan.mb, 1) << PrintShortForm(plan);
+  }
+  EXPECT_THAT(cps, ElementsAre(1, 2, 4));
+  const auto cuts = [&](const std::string& space) {
+    const std::vector<ShortForm> plans = Plans(space, context, 4).plans;
+    return std::any_of(plans.begin(), plans.end(),
+                       [](const ShortForm& plan) { return plan.cp.has_value(); });
+  };
+  EXPECT_TRUE(cuts("pp=2,zero=1"));
+  for (const char* said : {"tp=4", "mb=1", "cp=1"}) EXPECT_FALSE(cuts(said)) << said;
+  context.experts = 8;
+  EXPECT_FALSE(cuts(""));
 }
 
 TEST(EnumeratePlansTest, ListsEachPlanOnce) {
