@@ -98,8 +98,8 @@ void BlockTimer::Begin(const DeviceMesh& mesh, const Skew& skew) {
 
 int64_t BlockTimer::CommTime(const CommSpec& comm) {
   Mesh& mesh = *meshes_[number_];
-  if (mesh.machine == nullptr || skewed_ || comm.kind == CollectiveKind::kReshard || IsOnHost(comm.kind) ||
-      comm.stage_mesh >= 0) {
+  if (mesh.machine == nullptr || skewed_ || comm.kind == CollectiveKind::kReshard ||
+      IsOnHost(comm.kind) || comm.stage_mesh >= 0) {
     return 0;
   }
   for (const int axis : comm.axes) {

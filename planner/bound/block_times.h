@@ -62,7 +62,7 @@ class BlockTimer {
 
  private:
   struct Mesh {
-    ExecutionGraph graph;  // its mesh, and the communications that were priced
+    ExecutionGraph graph;              // its mesh, and the communications that were priced
     const Machine* machine = nullptr;  // on which groups along equal axes lie alike; null: on none
     std::unique_ptr<CommPricer> pricer;
     absl::flat_hash_map<CommSpec, int64_t> comms;

@@ -300,8 +300,8 @@ std::string PrintSearchSpace(const SearchSpace& space, const SearchBounds& bound
   const bool searches = seq >= kLongSequence && bounds.limits.cp;
   const bool cuts = seq > 0 && CutsSamples(space, bounds, experts);
   if (space.cp || searches || cuts) {
-    const std::string some = absl::StrCat(CutsOfSamples().DebugString(), " (with tp=",
-                                          bounds.most_tp(), " and mb=1)");
+    const std::string some =
+        absl::StrCat(CutsOfSamples().DebugString(), " (with tp=", bounds.most_tp(), " and mb=1)");
     PrintNumbers("cp", space.cp, searches ? "*" : some, parts);
     parts.push_back(absl::StrCat("cp_type=", absl::StrJoin(CpTypesOf(space), "|")));
   }
