@@ -36,6 +36,13 @@ struct ShortForm {
   std::vector<int64_t> layout;           // layers of each virtual stage, in model order
   std::vector<std::string> order;        // mesh axes, fastest first
 
+  // Says nothing of recomputation any more.
+  void ClearRecompute() {
+    recompute = std::nullopt;
+    recompute_layers = std::nullopt;
+    recompute_ops.clear();
+  }
+
   friend bool operator==(const ShortForm& a, const ShortForm& b);
 };
 

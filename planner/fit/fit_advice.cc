@@ -107,9 +107,9 @@ class Changes {
   void Recompute(absl::string_view how, std::optional<int64_t> layers = std::nullopt) {
     Add(absl::StrCat("recompute=", how, layers.has_value() ? absl::StrCat(":", *layers) : ""),
         [&](ShortForm& f) {
+          f.ClearRecompute();
           f.recompute = std::string(how);
           f.recompute_layers = layers;
-          f.recompute_ops.clear();
         });
   }
   void Recomputation() {

@@ -46,9 +46,7 @@ std::vector<int64_t> WithoutRecompute(const std::vector<ShortForm>& plans) {
   rest.reserve(plans.size());
   for (ShortForm plan : plans) {
     const bool none = plan.recompute.value_or("none") == "none";
-    plan.recompute = std::nullopt;
-    plan.recompute_layers = std::nullopt;
-    plan.recompute_ops.clear();
+    plan.ClearRecompute();
     rest.push_back(PrintShortForm(plan));
     if (none) bare.emplace(rest.back(), static_cast<int64_t>(rest.size()) - 1);
   }

@@ -95,9 +95,7 @@ int TimeBoundTest::CompareRandomPlans(const std::string& tree, uint32_t seed, bo
           << drawn.profile << " " << PrintShortForm(*plan);
       if (!plan->offload.empty()) continue;  // what is recomputed need not come back from the host
       ShortForm bare = *plan;
-      bare.recompute = std::nullopt;
-      bare.recompute_layers = std::nullopt;
-      bare.recompute_ops.clear();
+      bare.ClearRecompute();
       if (bare == *plan || !check.Verdict(bare, &bound, /*of_unfit=*/true).ok()) continue;
       ++without_recompute;
       EXPECT_LE(bound.Picoseconds(), found->makespan_ps)

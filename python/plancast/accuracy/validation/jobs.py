@@ -100,12 +100,7 @@ def prepare(row: Row) -> RowJob:
         raise UnsupportedError(str(error)) from None
     types = types_of(row)
     if shipped is not None and shipped.exact and shipped.recipe.attention:
-        types["attention_dtype"] = shipped.recipe.attention
-    attention, parameters = row.assumption("attention_dtype"), row.assumption("param_dtype")
-    if attention is not None:
-        types["attention_dtype"] = attention
-    if parameters is not None:
-        types["param_dtype"] = parameters
+        types.setdefault("attention_dtype", shipped.recipe.attention)
     graphs, dtype = _graphs(row, shipped, chosen), _dtype(row, chosen)
     return RowJob(row, model, profile, dtype, tuple(candidates), chosen, graphs, types)
 

@@ -31,12 +31,16 @@ def types_of(row: Row) -> Types:
     """What is stored or sent in fewer bits, and the optimizer.
 
     FSDP's gathers (torchao, enable_fsdp_float8_all_gather), and parameters, fp32 copies of them,
-    moments, sums of gradients and optimizer as in the software's recipes.
+    moments, sums of gradients and optimizer as in the software's recipes, but for what the row
+    says of attention and parameters itself.
     """
     if "all-gather" in (row.assumption("fp8") or ""):
         return {"gather_dtype": "fp8"}
     types: Types = {}
-    kept = kept_in(row.software, dtype_of(row))
+    attention = row.assumption("attention_dtype")
+    if attention is not None:
+        types["attention_dtype"] = attention
+    kept = row.assumption("param_dtype") or kept_in(row.software, dtype_of(row))
     if kept is not None:
         types["param_dtype"] = kept
     moments = moments_in(row.software, row.model)
