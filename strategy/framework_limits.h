@@ -25,6 +25,7 @@ struct FrameworkLimits {
   std::optional<bool> sp;          // with tp > 1: always or never; absent: either
   bool unsharded_tp = true;        // tp with zero=0
   bool tp_beside = false;          // overlap=tp is tried, of models without experts
+  bool data_beside = false;        // overlap=grad, with zero=1 to 3 grad+param, is what is tried
   bool pairs = false;              // overlap=ep; with pp where vpp > 1, not with recompute=full
 
   // `framework NAME has no zero=1`: why it cannot run the plan, or empty if it can.

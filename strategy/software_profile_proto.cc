@@ -184,6 +184,7 @@ absl::StatusOr<FrameworkLimits> LimitsFromProto(const proto::FrameworkLimits& p)
   limits.cp = !p.has_cp() || p.cp();
   limits.pairs = p.pairs();
   limits.tp_beside = p.tp_beside();
+  limits.data_beside = p.data_beside();
   limits.vpp = !p.has_vpp() || p.vpp();
   limits.cp_types = {p.cp_type().begin(), p.cp_type().end()};
   if (p.has_sp()) limits.sp = p.sp();

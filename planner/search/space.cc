@@ -221,7 +221,8 @@ class Enumerator {
     for (size_t z = 0; z < zeros.size(); ++z) {
       const bool pairs = batch_ / (dp * mb) > 1 && TriesPairs(zeros[z], pp);
       for (const bool sp : sps) {
-        eps[z].push_back(ExpertTexts(sp ? tp : 1, tp, dp * cp, pairs));
+        eps[z].push_back(
+            ExpertTexts(sp ? tp : 1, tp, dp * cp, pairs, OverlapOf(zeros[z], dp * cp)));
         ways += static_cast<int64_t>(eps[z].back().size());
       }
     }
@@ -319,25 +320,39 @@ class Enumerator {
   // run (Megatron-FSDP), but gain less than stages with chunks, which hold what the device can.
   static bool TriesPairs(int64_t zero, int64_t pp) { return zero <= 1 || (zero == 3 && pp == 1); }
 
+  // What is communicated beside passes in all plans with so many ranks that share parameters.
+  std::set<Overlap> OverlapOf(int64_t zero, int64_t ranks) const {
+    std::set<Overlap> overlap = bounds_.overlap;
+    if (bounds_.limits.data_beside && ranks > 1) {
+      overlap.insert(Overlap::kGrad);
+      if (zero > 0) overlap.insert(Overlap::kParam);
+    }
+    return overlap;
+  }
+
   // Each way to cut experts, and with `tries_pairs` also with pairs of passes that hide exchanges.
   // Without experts also with products beside the collectives of tensor parallelism that cut the
-  // sequence over `sp` ranks.
-  std::vector<std::string> ExpertTexts(int64_t sp, int64_t tp, int64_t dp, bool tries_pairs) const {
+  // sequence over `sp` ranks. All with `overlap`, unless the space says what.
+  std::vector<std::string> ExpertTexts(int64_t sp, int64_t tp, int64_t dp, bool tries_pairs,
+                                       const std::set<Overlap>& overlap) const {
     const bool says_overlap =
         std::any_of(space_.others.begin(), space_.others.end(),
                     [](const auto& other) { return other.first == "overlap"; });
     const bool pairs = bounds_.limits.pairs && tries_pairs && !says_overlap;
     const auto with = [&](Overlap more) {
-      std::set<Overlap> overlap = bounds_.overlap;
-      overlap.insert(more);
-      return absl::StrCat(",overlap=", OverlapText(overlap));
+      std::set<Overlap> all = overlap;
+      all.insert(more);
+      return absl::StrCat(",overlap=", OverlapText(all));
     };
+    const bool own = says_overlap || overlap == bounds_.overlap;
+    const std::string same = own ? "" : absl::StrCat(",overlap=", OverlapText(overlap));
     std::vector<std::string> texts;
     for (const int64_t ep : ExpertSizes(tp, dp)) {
-      texts.push_back(ep > 1 ? absl::StrCat(",ep=", ep) : "");
-      if (ep > 1 && pairs) texts.push_back(absl::StrCat(texts.back(), with(Overlap::kEp)));
+      const std::string cut = ep > 1 ? absl::StrCat(",ep=", ep) : "";
+      texts.push_back(absl::StrCat(cut, same));
+      if (ep > 1 && pairs) texts.push_back(absl::StrCat(cut, with(Overlap::kEp)));
     }
-    const bool beside = bounds_.limits.tp_beside && bounds_.overlap.count(Overlap::kTp) == 0;
+    const bool beside = bounds_.limits.tp_beside && overlap.count(Overlap::kTp) == 0;
     if (beside && sp > 1 && context_.experts == 0 && context_.heads > 0 && !says_overlap) {
       texts.push_back(with(Overlap::kTp));
     }

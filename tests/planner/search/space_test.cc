@@ -199,6 +199,20 @@ TEST(SearchSpaceTest, ExpertsAreTriedWithPairsWhereTheFrameworkRunsThem) {
   }
 }
 
+TEST(EnumeratePlansTest, DataParallelismIsOverlappedWhereTheSoftwareCan) {
+  FrameworkLimits limits;
+  limits.data_beside = limits.tp_beside = true;
+  const std::string space = "pp=1,mb=1,recompute=none,tp=2|4,zero=0|1";
+  EXPECT_THAT(Texts(Plans(space, Context(4, 4), 8, limits)),
+              ElementsAre("dp=2,tp=2,sp,pp=1,mb=1,recompute=none,overlap=grad",
+                          "dp=2,tp=2,sp,pp=1,mb=1,recompute=none,overlap=grad+tp",
+                          "dp=2,tp=2,sp,pp=1,zero=1,mb=1,recompute=none,overlap=grad+param",
+                          "dp=2,tp=2,sp,pp=1,zero=1,mb=1,recompute=none,overlap=grad+param+tp",
+                          "dp=1,tp=4,sp,pp=1,mb=1,recompute=none",
+                          "dp=1,tp=4,sp,pp=1,mb=1,recompute=none,overlap=tp"));
+  EXPECT_THAT(Texts(Plans(space + ",overlap=none", Context(4, 4), 8, limits)), SizeIs(3));
+}
+
 TEST(EnumeratePlansTest, OverlapOfTensorParallelismIsTriedWhereThereIsSome) {
   FrameworkLimits limits;
   limits.tp_beside = true;
