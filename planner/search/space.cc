@@ -216,7 +216,7 @@ class Enumerator {
     }
     const std::vector<int64_t> zeros = dp * cp == 1 ? std::vector<int64_t>{0} : zeros_;
     const std::vector<bool> sps = tp == 1 ? std::vector<bool>{false} : sps_;
-    std::vector<std::vector<std::vector<std::string>>> eps(zeros.size());  // and of `sps`
+    std::vector<std::vector<std::vector<std::string>>> eps(zeros.size());  // and by `sps`
     int64_t ways = 0;
     for (size_t z = 0; z < zeros.size(); ++z) {
       const bool pairs = batch_ / (dp * mb) > 1 && TriesPairs(zeros[z], pp);
@@ -230,7 +230,7 @@ class Enumerator {
     const int64_t per_stage = (context_.layers + pp - 1) / pp;
     const std::vector<std::string> recomputes = RecomputesOn(recomputes_, per_stage, bounds_);
     const std::vector<std::string> placed = Placed(dp, cp, pp, vpp);
-    const int64_t leaves = ways * recomputes.size() * zeros.size() * cps.size() * placed.size();
+    const int64_t leaves = ways * recomputes.size() * cps.size() * placed.size();
     const int64_t in_domain = bounds_.gpus_per_domain / (tp * cp);
     if (!reason.empty()) {
       Exclude(reason, leaves);

@@ -358,6 +358,10 @@ TEST(EnumeratePlansTest, CountsWhatItLeavesOut) {
   // Every combination is either a plan or excluded: 28 pairs (tp, pp) whose
   // product divides 64, two micro-batches each.
   EXPECT_EQ(static_cast<int64_t>(all.plans.size()) + Excluded(all), 28 * 2);
+  // dp=64 does not divide the batch, nor does mb=5 what is left of it.
+  const Enumeration few = Plans("tp=1|2,pp=1,vpp=1,mb=1|5,recompute=full,zero=0|1|2", context);
+  EXPECT_THAT(few.plans, SizeIs(3));
+  EXPECT_EQ(Excluded(few), 3 + 6);
 }
 
 TEST(EnumeratePlansTest, ByDefaultTensorParallelismStaysInADomain) {
