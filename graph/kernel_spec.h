@@ -1,6 +1,7 @@
 #ifndef PLANCAST_GRAPH_KERNEL_SPEC_H_
 #define PLANCAST_GRAPH_KERNEL_SPEC_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -68,6 +69,9 @@ struct KernelSpec {
   int64_t gathered_over = 1;
   // kAttention: whose kernel (cost_models/attention_kernels.h); empty: the device's best.
   std::string library;
+
+  // What it takes of the host's time, in launches.
+  int host_launches() const { return launches == 0 ? 0 : std::max(launches + calls, 0); }
 
   friend bool operator==(const KernelSpec& a, const KernelSpec& b);
   template <typename H>

@@ -137,7 +137,9 @@ BlockTimes BlockTimer::Find(const BlockTemplate& made, const std::vector<int64_t
     if (block.kind[t] == TaskKind::kKernel) {
       const bool unlike = skewed_ && made.kernels[block.spec[t]].routed;
       takes[t] = unlike ? 0 : kernels[block.spec[t]];
+      times.launches += made.kernels[block.spec[t]].host_launches();
     } else {
+      ++times.launches;
       takes[t] = CommTime(made.comms[block.spec[t]]);
       times.comms[static_cast<int>(block.stream[t])] += takes[t];
     }

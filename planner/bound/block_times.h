@@ -34,6 +34,8 @@ struct BlockTimes {
   // How long before the end of `once` the first of its out-ports may be complete; below 0: after
   // it.
   int64_t before_end = 0;
+  // Launches of the host, where no CUDA graph takes their place.
+  int64_t launches = 0;
   // Of the communications of each stream, the sum.
   std::array<int64_t, kNumStreams> comms = {};
 

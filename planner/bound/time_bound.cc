@@ -59,7 +59,8 @@ void TimeBound::Begin(const ProgramPlan& plan) {
   pp_ = options.pp;
   micro_batches_ = options.micro_batches;
   there_and_back_ = GoThereAndBack(options);
-  updates_at_end_ = options.optimizer == StepTime::kAtEnd && plan.homes == nullptr;
+  steps_alone_ = options.optimizer == StepTime::kAtEnd;
+  updates_at_end_ = steps_alone_ && plan.homes == nullptr;
   stages_.clear();
   blocks_.clear();
   own_.clear();
@@ -87,6 +88,8 @@ void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCat
   });
   Sums passes;
   std::array<Sums, kNumStreams> comms;
+  Sums launches;
+  int64_t other_launches = 0, last_launches = 0;  // of no pass; of the last instance
   int64_t other = 0;
   bool beside = false;  // kernels after the last pass that may run beside reductions
   for (const ProgramOutline::Turn& turn : outline.turns) {
@@ -99,6 +102,11 @@ void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCat
       const int32_t micro_batch =
           std::clamp(instance.micro_batch + turn.later, 0, std::max(seen - 1, 0));
       for (int s = 0; s < kNumStreams; ++s) comms[s].Add(micro_batch, repeats * block.comms[s]);
+      if (block.launches > 0) {
+        last_launches = repeats * block.launches;
+        if (IsPass(instance.phase)) launches.Add(micro_batch, last_launches);
+        if (!IsPass(instance.phase)) other_launches += last_launches;
+      }
       if (!IsPass(instance.phase)) {
         beside = beside || (block.computes && instance.phase != Phase::kOptimizer);
         own.exposed += repeats * block.comms[static_cast<int>(StreamKind::kGradComm)];
@@ -129,6 +137,10 @@ void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCat
   own.after += own.exposed;
   own.all = own.passes + other + own.exposed;
   for (int s = 0; s < kNumStreams; ++s) own.comms[s] = comms[s].With(seen, more);
+  if (steps_alone_ && !runtime_.cuda_graphs) {
+    const int64_t launch_ps = HostParamsOf(runtime_).launch_ps;
+    own.launching = launch_ps * (launches.With(seen, more) + other_launches - last_launches);
+  }
 }
 
 void TimeBound::Note(const Pass& pass, Stage* stage) {
@@ -155,7 +167,7 @@ int64_t TimeBound::Picoseconds() const {
     const Stage& stage = stages[s];
     const Pass& in = stage.forward;
     const int64_t begin = std::max<int64_t>(0, s == 0 ? 0 : head - in.before_ports);
-    most = std::max(most, begin + stage.all);
+    most = std::max({most, begin + stage.all, stage.launching});
     for (const int64_t sum : stage.comms) most = std::max(most, sum);
     if (!there_and_back_) continue;
     if (stage.ends_backward) {

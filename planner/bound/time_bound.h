@@ -18,7 +18,8 @@ namespace plancast {
 // that it fits: what each stage computes at least, with what its kernels wait for inside of
 // layers, after the first passes of the stages before it and before the last ones of those
 // again, with the gradients that are reduced behind its last pass and the parameters that are
-// gathered behind its update; and what each stream communicates. For one thread.
+// gathered behind its update; what each stream communicates; and what its host launches. For one
+// thread.
 class TimeBound : public StageObserver {
  public:
   // All must outlive this.
@@ -45,6 +46,7 @@ class TimeBound : public StageObserver {
     int64_t after = 0;            // of that, what comes after the last pass
     int64_t exposed = 0;          // gradients and parameters on the wire after it, beside no kernel
     std::array<int64_t, kNumStreams> comms = {};
+    int64_t launching = 0;  // the host, until all but the last instance are launched
     Pass forward, backward;
     bool ends_backward = false;  // its last pass is a backward one
   };
@@ -57,6 +59,7 @@ class TimeBound : public StageObserver {
   // Of the plan:
   int64_t pp_ = 1, micro_batches_ = 1;
   bool there_and_back_ = false;  // passes go from the first stage to the last and back
+  bool steps_alone_ = false;     // nothing of a step is put off to the next
   bool updates_at_end_ = false;  // one update waits for all gradients, and all gathers for it
   std::vector<Stage> stages_;
   std::vector<const BlockTimes*> blocks_;  // by number in the catalogue; null: not looked at

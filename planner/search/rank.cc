@@ -124,7 +124,8 @@ class Ranking {
     }
     bounded_ = order.left();
     decided_ = count_;
-    return !options_.progress || Report();
+    if (options_.progress) Report();
+    return true;  // nothing is left to be stopped
   }
 
   // Takes up what was found. Plans that are listed are described only now, where not all are.

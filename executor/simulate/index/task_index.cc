@@ -64,7 +64,7 @@ struct HostCount {
 };
 HostCount CountOf(const KernelSpec& kernel) {
   if (kernel.launches == 0) return {};
-  const int32_t all = std::max(kernel.launches + kernel.calls, 0);
+  const int32_t all = kernel.host_launches();
   return {std::min(all, std::max(kernel.calls, 0) + 1), all};
 }
 
