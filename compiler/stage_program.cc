@@ -244,7 +244,7 @@ class StageWriter {
   // A pass of blocks that gather their parameters, and reduce their gradients, themselves.
   int32_t RunSharded(const ScheduleStep& step, int32_t feeder, bool last) {
     turns_.NoteOther();
-    const ShardedPasses::Pass& pass = sharded_->Of(step, last);
+    const ShardedPasses::Pass& pass = sharded_->Of(step, BeginsCopy(step), last);
     const bool weights = step.phase == Phase::kWeight;
     std::vector<Join> joins =
         sharded_->Begin(step, pass, weights ? went_back_[step.chunk][step.micro_batch] : -1);
@@ -383,7 +383,7 @@ class StageWriter {
   }
 
   std::vector<PassLayers> ShardedLayersOf(const ScheduleStep& step, bool last, bool fills) {
-    const ShardedPasses::Pass& pass = sharded_->Of(step, last);
+    const ShardedPasses::Pass& pass = sharded_->Of(step, BeginsCopy(step), last);
     std::vector<Join> joins = sharded_->Begin(step, pass, /*went_back=*/-1);
     int ports = pass.own_ports;
     std::vector<PassLayers> all;

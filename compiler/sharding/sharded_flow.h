@@ -24,9 +24,9 @@ class ShardedFlow {
   const ShardedStage& stage() const { return stage_; }
   // Whether passes of this phase run so.
   bool Runs(Phase phase) const { return phase != Phase::kForward || stage_.gathers(); }
-  // `last`: no pass of the chunk makes gradients of weights after it.
-  const ShardedPasses::Pass& Of(const ScheduleStep& step, bool last) {
-    const bool first = step.micro_batch < in_.placement->copies();
+  // `first`: of its copy of the model; `last`: no pass of the chunk makes gradients of weights
+  // after it.
+  const ShardedPasses::Pass& Of(const ScheduleStep& step, bool first, bool last) {
     return passes_.Of(step.chunk, step.phase, first, last);
   }
   // Appends what is gathered ahead of a pass. Returns what the pass's first layers wait for beside

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "executor/runtime.h"
 #include "strategy/plan_options.h"
 
 namespace plancast {
@@ -52,7 +51,9 @@ class Sums {
 }  // namespace
 
 TimeBound::TimeBound(const SoftwareProfile& profile, const Machine& machine, const Pricing& pricing)
-    : runtime_(pricing.Runtime(profile, machine)), timer_(machine, pricing.kernels(), runtime_) {}
+    : runtime_(pricing.Runtime(profile, machine)),
+      host_(HostParamsOf(runtime_)),
+      timer_(machine, pricing.kernels(), runtime_) {}
 
 void TimeBound::Begin(const ProgramPlan& plan) {
   const PlanOptions& options = *plan.request->options;
@@ -104,8 +105,11 @@ void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCat
       for (int s = 0; s < kNumStreams; ++s) comms[s].Add(micro_batch, repeats * block.comms[s]);
       if (block.launches > 0) {
         last_launches = repeats * block.launches;
-        if (IsPass(instance.phase)) launches.Add(micro_batch, last_launches);
-        if (!IsPass(instance.phase)) other_launches += last_launches;
+        if (IsPass(instance.phase)) {
+          launches.Add(micro_batch, last_launches);
+        } else {
+          other_launches += last_launches;
+        }
       }
       if (!IsPass(instance.phase)) {
         beside = beside || (block.computes && instance.phase != Phase::kOptimizer);
@@ -137,9 +141,8 @@ void TimeBound::See(int64_t stage, const ProgramOutline& outline, const BlockCat
   own.after += own.exposed;
   own.all = own.passes + other + own.exposed;
   for (int s = 0; s < kNumStreams; ++s) own.comms[s] = comms[s].With(seen, more);
-  if (steps_alone_ && !runtime_.cuda_graphs) {
-    const int64_t launch_ps = HostParamsOf(runtime_).launch_ps;
-    own.launching = launch_ps * (launches.With(seen, more) + other_launches - last_launches);
+  if (steps_alone_ && !host_.cuda_graphs) {
+    own.launching = host_.launch_ps * (launches.With(seen, more) + other_launches - last_launches);
   }
 }
 
@@ -180,7 +183,7 @@ int64_t TimeBound::Picoseconds() const {
     }
     head = begin + in.takes - in.before_end;
   }
-  return HostParamsOf(runtime_).start_ps + most;
+  return host_.start_ps + most;
 }
 
 }  // namespace plancast

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cluster/machine.h"
+#include "executor/runtime.h"
 #include "planner/bound/block_times.h"
 #include "planner/fit/stage_observer.h"
 #include "planner/forecast/pricing.h"
@@ -55,6 +56,7 @@ class TimeBound : public StageObserver {
   static void Note(const Pass& pass, Stage* stage);
 
   const RuntimeParams runtime_;
+  const HostParams host_;
   BlockTimer timer_;
   // Of the plan:
   int64_t pp_ = 1, micro_batches_ = 1;
