@@ -34,15 +34,18 @@ def types_of(row: Row) -> Types:
     moments, sums of gradients and optimizer as in the software's recipes, but for what the row
     says of attention and parameters itself.
     """
-    if "all-gather" in (row.assumption("fp8") or ""):
-        return {"gather_dtype": "fp8"}
     types: Types = {}
-    attention = row.assumption("attention_dtype")
+    attention, kept = row.assumption("attention_dtype"), row.assumption("param_dtype")
     if attention is not None:
         types["attention_dtype"] = attention
-    kept = row.assumption("param_dtype") or kept_in(row.software, dtype_of(row))
+    gathers = "all-gather" in (row.assumption("fp8") or "")
+    if kept is None and not gathers:
+        kept = kept_in(row.software, dtype_of(row))
     if kept is not None:
         types["param_dtype"] = kept
+    if gathers:
+        types["gather_dtype"] = "fp8"
+        return types
     moments = moments_in(row.software, row.model)
     if moments is not None:
         types["state_dtype"] = moments
