@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <set>
+#include <vector>
 
 namespace plancast {
 namespace {
@@ -10,7 +11,8 @@ namespace {
 // All that live. Made by the first and never gone, for others may outlive what is static.
 struct All {
   std::mutex mutex;
-  std::set<ForkSafeMutex*> members;  // under mutex
+  std::set<ForkSafeMutex*> members;   // under mutex
+  std::vector<ForeignLocks> foreign;  // under mutex
 };
 
 All& Everyone();
@@ -18,9 +20,11 @@ All& Everyone();
 void LockAll() {
   Everyone().mutex.lock();
   for (ForkSafeMutex* member : Everyone().members) member->lock();
+  for (const ForeignLocks& locks : Everyone().foreign) locks.take();
 }
 
 void UnlockAll() {
+  for (const ForeignLocks& locks : Everyone().foreign) locks.give();
   for (ForkSafeMutex* member : Everyone().members) member->unlock();
   Everyone().mutex.unlock();
 }
@@ -43,6 +47,11 @@ ForkSafeMutex::ForkSafeMutex() {
 ForkSafeMutex::~ForkSafeMutex() {
   const std::lock_guard<std::mutex> lock(Everyone().mutex);
   Everyone().members.erase(this);
+}
+
+void HoldAtForks(ForeignLocks locks) {
+  const std::lock_guard<std::mutex> lock(Everyone().mutex);
+  Everyone().foreign.push_back(locks);
 }
 
 }  // namespace plancast

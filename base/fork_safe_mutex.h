@@ -22,6 +22,14 @@ class ForkSafeMutex {
   std::mutex mutex_;
 };
 
+// Locks of a library that other code of the process takes, too: a fork takes them after the
+// mutexes above, whose holders may need them, and gives them back on both sides.
+struct ForeignLocks {
+  void (*take)();
+  void (*give)();
+};
+void HoldAtForks(ForeignLocks locks);
+
 }  // namespace plancast
 
 #endif  // PLANCAST_BASE_FORK_SAFE_MUTEX_H_

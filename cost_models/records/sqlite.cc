@@ -2,9 +2,12 @@
 
 #include <sqlite3.h>
 
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/fork_safe_mutex.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 
@@ -57,6 +60,40 @@ absl::Status ErrorOf(int code, absl::string_view path, absl::string_view detail)
   }
 }
 
+// The locks that all connections of a process share, be they Python's own: a child of a fork would
+// wait for ever for one that another thread held.
+constexpr int kSharedLocks[] = {
+    SQLITE_MUTEX_STATIC_MAIN, SQLITE_MUTEX_STATIC_OPEN, SQLITE_MUTEX_STATIC_VFS1,
+    SQLITE_MUTEX_STATIC_VFS2, SQLITE_MUTEX_STATIC_VFS3, SQLITE_MUTEX_STATIC_PRNG,
+    SQLITE_MUTEX_STATIC_LRU,  SQLITE_MUTEX_STATIC_PMEM, SQLITE_MUTEX_STATIC_MEM};
+
+void Leave(absl::Span<const int> locks) {
+  for (const int lock : locks) sqlite3_mutex_leave(sqlite3_mutex_alloc(lock));
+}
+
+// In an order of our own, so none is waited for while others are held.
+void EnterShared() {
+  const absl::Span<const int> locks(kSharedLocks);
+  for (size_t taken = 0; taken < locks.size();) {
+    if (sqlite3_mutex_try(sqlite3_mutex_alloc(locks[taken])) == SQLITE_OK) {
+      ++taken;
+      continue;
+    }
+    Leave(locks.first(taken));
+    taken = 0;
+    std::this_thread::yield();
+  }
+}
+
+void HoldSharedAtForks() {
+  static const bool held = [] {
+    sqlite3_initialize();
+    HoldAtForks({EnterShared, [] { Leave(kSharedLocks); }});
+    return true;
+  }();
+  (void)held;
+}
+
 }  // namespace
 
 struct SqliteDatabase::State {
@@ -77,6 +114,7 @@ SqliteDatabase::SqliteDatabase(std::shared_ptr<State> state) : state_(std::move(
 
 absl::StatusOr<SqliteDatabase> SqliteDatabase::Open(
     const std::string& path, Access access, std::function<absl::Status()> before_statement) {
+  HoldSharedAtForks();
   auto state = std::make_shared<State>();
   state->path = path;
   state->before_statement = std::move(before_statement);

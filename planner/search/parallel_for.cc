@@ -37,9 +37,10 @@ bool ParallelFor(int64_t count, int threads, const std::function<void(int64_t, i
   if (pool.empty()) run(0);
   {
     std::unique_lock<std::mutex> lock(mutex);
-    while (done < count && !stop) {
-      finished.wait_for(lock, std::chrono::milliseconds(100));
-      if (progress && !progress(done)) stop = true;
+    for (int64_t told = 0; told < count && !stop;) {
+      finished.wait_for(lock, std::chrono::milliseconds(100), [&] { return done >= count; });
+      told = done;
+      if (progress && !progress(told)) stop = true;
     }
   }
   for (std::thread& thread : pool) thread.join();

@@ -124,8 +124,7 @@ class Ranking {
     }
     bounded_ = order.left();
     decided_ = count_;
-    if (options_.progress) Report();
-    return true;  // nothing is left to be stopped
+    return Report();
   }
 
   // Takes up what was found. Plans that are listed are described only now, where not all are.
@@ -133,7 +132,7 @@ class Ranking {
     std::vector<int64_t> best = Simulated();
     result->evaluated = static_cast<int64_t>(best.size());
     result->bounded = bounded_;
-    int64_t open = count_ - result->evaluated;
+    int64_t open = count_ - result->evaluated - bounded_;
     for (int64_t i = 0; i < count_; ++i) {
       if (outcomes_[i].excluded.empty()) continue;
       ++result->excluded[outcomes_[i].excluded];

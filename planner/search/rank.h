@@ -40,7 +40,8 @@ struct RankOptions {
   bool exhaustive = false;
   // Of the best few: values of plans elsewhere that are to be beaten, too, such as of other types.
   std::vector<double> known;
-  // Called now and then, on the calling thread; false stops the ranking.
+  // Called now and then and at the end, on the calling thread; false stops the ranking, even if
+  // nothing is left of it.
   std::function<bool(const RankProgress&)> progress;
   // A ranking that is stopped gives what it has found so far; else kCancelled.
   bool partial = false;

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from plancast import _core, arguments, files
+from plancast.cached import cached_property
 from plancast.charts.methods import ForecastCharts
 from plancast.checked import checked
 from plancast.errors import InputError

@@ -13,7 +13,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from plancast import documents, files
 from plancast.arguments import shipped_profile
+from plancast.cached import cached_property
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.immutable import Immutable

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from plancast import _core, alternatives, default_space, several_spaces
 from plancast.arguments import shipped_profile
+from plancast.cached import cached_property
 from plancast.errors import InputError
 from plancast.fine_tuning import figures, fine_tuned
 from plancast.forecast import Forecast

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from plancast import files
+from plancast.cached import cached_property
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast

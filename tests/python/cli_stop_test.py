@@ -252,3 +252,24 @@ def test_of_a_ranking_that_is_stopped_few_may_be_described(small):
     assert len(some) > len(few) == 2
     with pytest.raises(pc.InputError, match="`partial` is -1"):
         pc.rank(small, machine, batch=64, partial=-1)
+
+
+@pytest.mark.parametrize("top", [3, None])
+def test_what_is_raised_in_the_last_report_is_not_lost(small, top):
+    """All plans are decided on then, so that nothing is left to be stopped."""
+    machine = pc.Machine.open(HOST)
+
+    def rank(at_last, **options):
+        def tell(done, total):
+            if done == total:
+                at_last()
+
+        return pc.rank(small, machine, batch=64, top=top, progress=tell, **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        rank(press)
+    with pytest.raises(ZeroDivisionError):
+        rank(lambda: 1 / 0, partial=True)
+    whole, stopped = rank(lambda: None), rank(press, partial=True)
+    assert stopped.stopped and stopped.open == 0
+    assert [str(plan.strategy) for plan in stopped] == [str(plan.strategy) for plan in whole]

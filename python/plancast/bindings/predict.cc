@@ -93,9 +93,10 @@ std::string AdviseFit(const PyModel& model, const PyMachine& machine, const PySt
   return ValueOrThrow(std::move(advice));
 }
 
-// Calls back with the GIL; false where Python raised or ctrl-C was pressed.
+// Calls back with the GIL; false where Python raised, now or before, or Ctrl-C was pressed.
 bool Report(const py::object& progress, int64_t done, int64_t total) {
   py::gil_scoped_acquire acquire;
+  if (PyErr_Occurred() != nullptr) return false;
   try {
     if (!progress.is_none()) progress(done, total);
   } catch (py::error_already_set& error) {
@@ -115,11 +116,12 @@ void Announce(const py::object& announce, int64_t plans, double seconds) {
   }
 }
 
-// Whether Ctrl-C alone stopped it, which is then forgotten.
-bool TakeInterrupt() {
-  if (PyErr_Occurred() != PyExc_KeyboardInterrupt) return false;
+// Throws what a report left behind, except Ctrl-C where what was found until then is asked for:
+// that is forgotten.
+void ThrowIfRaised(bool partial) {
+  if (PyErr_Occurred() == nullptr) return;
+  if (!partial || PyErr_Occurred() != PyExc_KeyboardInterrupt) throw py::error_already_set();
   PyErr_Clear();
-  return true;
 }
 
 std::shared_ptr<RankResult> RankAll(
@@ -145,6 +147,7 @@ std::shared_ptr<RankResult> RankAll(
   options.progress = [&](const RankProgress& so_far) {
     if (so_far.best != nullptr && !found.is_none()) {
       py::gil_scoped_acquire acquire;
+      if (PyErr_Occurred() != nullptr) return false;
       try {
         found(PrintShortForm(*so_far.best), so_far.value, so_far.bound);
       } catch (py::error_already_set& error) {
@@ -164,7 +167,7 @@ std::shared_ptr<RankResult> RankAll(
     ASSIGN_OR_RETURN(const auto costs, session.costs->For(machine.machine));
     return Rank(job, machine.machine, session.PricedBy(*costs), *session.session, options);
   }();
-  if (result.ok() && result->stopped && !TakeInterrupt()) throw py::error_already_set();
+  ThrowIfRaised(options.partial);
   return std::make_shared<RankResult>(ValueOrThrow(std::move(result)));
 }
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plancast import _core, files
+from plancast.cached import cached_property
 from plancast.checked import checked
 from plancast.communication.trace_file import TraceFile
 from plancast.shown import Shown

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from plancast import _core
+from plancast.cached import cached_property
 from plancast.explaining.account import Account
 from plancast.explaining.marginal import Marginal, marginals
 from plancast.explaining.words import COLLECTIVES, FAMILIES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from plancast.cached import cached_property
 from plancast.explaining import words
 from plancast.explaining.account import Account, Entry, mean
 from plancast.explaining.causes import Cause

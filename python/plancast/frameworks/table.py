@@ -14,10 +14,11 @@ import difflib
 import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from plancast.cached import cached_property
 from plancast.errors import InputError
 from plancast.frameworks import values
 

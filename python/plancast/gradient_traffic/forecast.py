@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from plancast import _core, arguments, files, precision
+from plancast.cached import cached_property
 from plancast.checked import checked
 from plancast.gradient_traffic import tuning as tune_
 from plancast.gradient_traffic.traffic import (

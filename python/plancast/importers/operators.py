@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from plancast.cached import cached_property
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -27,7 +28,7 @@ class Operators(Generic[Handler]):
 
         return register
 
-    @functools.cached_property
+    @cached_property
     def table(self) -> dict[str, Any]:
         """Operators that need no code."""
         import yaml

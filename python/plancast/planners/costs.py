@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from plancast import _core
+from plancast.cached import cached_property
 from plancast.checked import checked
 from plancast.errors import InputError
 

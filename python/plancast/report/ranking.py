@@ -76,6 +76,8 @@ def _decided(ranking: Ranking) -> str:
 
 
 def _stopped(ranking: Ranking) -> str:
+    if not ranking.open:  # of several spaces, perhaps
+        return "stopped when all plans of this space were decided on"
     text = f"stopped: {ranking.open:,} plans were not decided on and may be better"
     if ranking.bound > 0 and ranking.objective == "time":
         text += f", none below {duration(ranking.bound)}"

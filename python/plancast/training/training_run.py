@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from plancast.cached import cached_property
 from plancast.checked import checked
 from plancast.errors import InputError
 from plancast.forecast import Forecast

@@ -1,6 +1,12 @@
 #include "cost_models/records/sqlite.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
@@ -77,6 +83,38 @@ TEST(SqliteTest, AFaultBeforeAStatementIsItsStatus) {
 TEST(SqliteTest, AFolderThatIsNotThereIsNamed) {
   EXPECT_THAT(SqliteDatabase::Open("/nowhere/at/all.db", SqliteDatabase::Access::kCreate).status(),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("`/nowhere/at/all.db`")));
+}
+
+// Its locks are the process's, whoever took them: of Python's own connections, say.
+TEST(SqliteTest, AChildNeverWaitsForAThreadOfItsParent) {
+  const std::string path = Fresh("shared.db");
+  const auto open = [&] { return SqliteDatabase::Open(path, SqliteDatabase::Access::kRead); };
+  {
+    ASSERT_OK_AND_ASSIGN(const SqliteDatabase made,
+                         SqliteDatabase::Open(path, SqliteDatabase::Access::kCreate));
+    ASSERT_OK(made.Run("CREATE TABLE t(i INTEGER)"));
+  }
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) open().status().IgnoreError();
+    });
+  }
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(60);  // it would wait for ever
+      const absl::StatusOr<SqliteDatabase> database = open();
+      _exit(database.ok() && Rows(*database).ok() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -259,6 +259,17 @@ TEST_F(RankTest, EveryPlanIsEitherOpenOrNotWhereSeveralThreadsAreStopped) {
       ASSERT_OK_AND_ASSIGN(const RankResult some, Run("mb=*", options, "dgx-a100-80g:2"));
       EXPECT_EQ(in_all(some), in_all(all)) << top << " " << enough;
     }
+    // The last report can stop it, too: nothing is open, but whoever asked wants to hear of it.
+    int64_t reports = 0;
+    options.progress = [&](const RankProgress& so_far) {
+      ++reports;
+      return so_far.done < so_far.total;
+    };
+    ASSERT_OK_AND_ASSIGN(const RankResult last, Run("mb=*", options, "dgx-a100-80g:2"));
+    EXPECT_GT(reports, 0) << top;
+    EXPECT_TRUE(last.stopped) << top;
+    EXPECT_EQ(last.open, 0) << top;
+    EXPECT_EQ(in_all(last), in_all(all)) << top;
   }
 }
 

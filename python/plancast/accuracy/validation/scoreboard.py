@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from plancast.accuracy.validation.ablation import ablation_scores
@@ -24,6 +23,7 @@ from plancast.accuracy.validation.statistics import (
     group_scores,
     regret,
 )
+from plancast.cached import cached_property
 from plancast.shown import Shown
 
 if TYPE_CHECKING:
