@@ -8,9 +8,15 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/enum_names.h"
 #include "strategy/short_form.h"
 
 namespace plancast {
+
+// How many micro-batches the pipeline of a framework takes (proto/software_profile.proto).
+enum class PipelineBatches { kAny, kWholeGroups, kRounds };
+inline constexpr auto kPipelineBatchesNames =
+    NamesOf<PipelineBatches>("any", "whole_groups", "rounds");
 
 // What of the strategy language a framework has, as its software profile says it: searches
 // try nothing else, and launchers refuse the rest. A plan that is asked for by name is
@@ -27,9 +33,16 @@ struct FrameworkLimits {
   bool tp_beside = false;          // overlap=tp is tried, of models without experts
   bool data_beside = false;        // overlap=grad, with zero=1 to 3 grad+param, is what is tried
   bool pairs = false;              // overlap=ep; with pp where vpp > 1, not with recompute=full
+  PipelineBatches pipeline_batches = PipelineBatches::kAny;
 
-  // `framework NAME has no zero=1`: why it cannot run the plan, or empty if it can.
-  std::string WhyNot(const ShortForm& plan, absl::string_view name) const;
+  // `framework NAME has no zero=1`: why it cannot run the plan, or empty if it can. With the
+  // micro-batches of each rank, if they are known.
+  std::string WhyNot(const ShortForm& plan, absl::string_view name,
+                     std::optional<int64_t> micro_batches = std::nullopt) const;
+
+ private:
+  // What of its pipeline is not for so many.
+  std::string LacksSoMany(const ShortForm& plan, int64_t micro_batches) const;
 };
 
 }  // namespace plancast

@@ -186,6 +186,15 @@ absl::StatusOr<FrameworkLimits> LimitsFromProto(const proto::FrameworkLimits& p)
   limits.tp_beside = p.tp_beside();
   limits.data_beside = p.data_beside();
   limits.vpp = !p.has_vpp() || p.vpp();
+  if (p.has_pipeline_batches()) {
+    const auto batches = kPipelineBatchesNames.Find(p.pipeline_batches());
+    if (!batches.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("limits.pipeline_batches is `", p.pipeline_batches(),
+                       "`; it must be one of ", JoinQuoted(kPipelineBatchesNames), "."));
+    }
+    limits.pipeline_batches = *batches;
+  }
   limits.cp_types = {p.cp_type().begin(), p.cp_type().end()};
   if (p.has_sp()) limits.sp = p.sp();
   limits.unsharded_tp = !p.has_unsharded_tp() || p.unsharded_tp();

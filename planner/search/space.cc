@@ -383,7 +383,8 @@ class Enumerator {
           Exclude(absl::StrCat("not where ", space_.where->text()));
           continue;
         }
-        const std::string lacks = bounds_.limits.WhyNot(form, bounds_.framework);
+        const int64_t micro_batches = batch_ / (form.dp.value_or(1) * form.mb.value_or(1));
+        const std::string lacks = bounds_.limits.WhyNot(form, bounds_.framework, micro_batches);
         if (!lacks.empty()) {
           Exclude(lacks);
           continue;

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from plancast.fitting import Fit, fits
     from plancast.forecast import Forecast
     from plancast.found_schedule import FoundSchedule, find_schedule
+    from plancast.framework_limits import why_framework_cannot_run
     from plancast.gradient_traffic.advice import GradientAdvice, gradient_advice
     from plancast.gradient_traffic.forecast import GradientForecast, gradients
     from plancast.jobs import JobForecast, TrainingJob, predict_jobs
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
         profiles,
         rank,
         recompute_sets,
-        why_framework_cannot_run,
     )
     from plancast.product_grid import product_grids
     from plancast.randomness import Distribution, Randomness
@@ -295,7 +295,7 @@ _HOME = {
     "train": "training.run",
     "tune_buckets": "buckets",
     "what_if": "changes",
-    "why_framework_cannot_run": "planning",
+    "why_framework_cannot_run": "framework_limits",
 }
 
 # What its home calls it, where that is another name.

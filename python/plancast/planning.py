@@ -346,19 +346,6 @@ def profile_additions() -> dict[str, str]:
     return additions
 
 
-def why_framework_cannot_run(profile: str, strategy: Strategy | str) -> str:
-    """What a plan has that the framework of a software profile has not, or an empty text.
-
-    >>> why_framework_cannot_run("torchtitan", "dp=8,zero=1")
-    'torchtitan has no zero=1'
-    >>> why_framework_cannot_run("torchtitan", "dp=8,zero=3")
-    ''
-    """
-    name = arguments.word(profile, "profile")
-    text: str = _core.why_framework_cannot_run(name, core_of(strategy).short_form())
-    return text
-
-
 def recompute_sets() -> dict[str, str]:
     """The words of `recompute=selective:WORD+WORD`, and what each covers.
 

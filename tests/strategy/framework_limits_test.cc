@@ -1,5 +1,7 @@
 #include "strategy/framework_limits.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -9,10 +11,11 @@
 namespace plancast {
 namespace {
 
-std::string WhyNot(const std::string& profile, const std::string& plan) {
+std::string WhyNot(const std::string& profile, const std::string& plan,
+                   std::optional<int64_t> micro_batches = std::nullopt) {
   const absl::StatusOr<SoftwareProfile> known = FindSoftwareProfile(profile);
   EXPECT_TRUE(known.ok()) << known.status();
-  return known->limits.WhyNot(*ParseShortForm(plan), known->name);
+  return known->limits.WhyNot(*ParseShortForm(plan), known->name, micro_batches);
 }
 
 TEST(FrameworkLimitsTest, SayWhatAFrameworkLacks) {
@@ -52,6 +55,42 @@ TEST(FrameworkLimitsTest, LetPassWhatItHas) {
   EXPECT_EQ(WhyNot("ddp", "dp=8"), "");
 }
 
+// core/pipeline_parallel/schedules.py of Megatron, torch/distributed/pipelining/schedules.py.
+TEST(FrameworkLimitsTest, SayWhatNumbersOfMicroBatchesSchedulesTake) {
+  const std::string groups =
+      "megatron-core has no interleaved schedule where micro-batches are no multiple of pp";
+  for (const int64_t many : {1, 3, 5, 6, 7, 9}) {
+    EXPECT_EQ(WhyNot("megatron-core", "pp=4,vpp=2", many), groups) << many;
+    EXPECT_EQ(WhyNot("megatron-core", "pp=4,vpp=2,overlap=ep", many), groups) << many;
+    EXPECT_EQ(WhyNot("megatron-core", "pp=4", many), "") << many;
+    EXPECT_EQ(WhyNot("compiled", "pp=4,vpp=2", many), "") << many;
+    EXPECT_NE(WhyNot("internevo", "pp=4,vpp=2", many), "") << many;
+    EXPECT_NE(WhyNot("nemo-2024", "pp=4,vpp=2", many), "") << many;
+  }
+  for (const int64_t many : {4, 8, 12}) {
+    EXPECT_EQ(WhyNot("megatron-core", "pp=4,vpp=2", many), "") << many;
+  }
+  // Two rounds of nine, and three of 13, are unlike.
+  for (const int64_t many : {9, 11, 13}) {
+    EXPECT_EQ(WhyNot("torchtitan", "pp=4,vpp=2,zero=3", many),
+              "torchtitan has no interleaved schedule where rounds of at least pp micro-batches "
+              "are unlike")
+        << many;
+  }
+  for (const int64_t many : {1, 3, 4, 5, 7, 8, 10, 12, 15}) {
+    EXPECT_EQ(WhyNot("torchtitan", "pp=4,vpp=2,zero=3", many), "") << many;
+  }
+  EXPECT_EQ(WhyNot("torchtitan", "pp=4", 3),
+            "torchtitan has no schedule=1f1b with fewer micro-batches than stages");
+  EXPECT_EQ(WhyNot("torchtitan", "pp=4,schedule=gpipe", 3),
+            "torchtitan has no schedule=gpipe with fewer micro-batches than stages");
+  EXPECT_NE(WhyNot("torchtitan", "pp=4,vpp=2,schedule=dualpipev", 7), "");
+  EXPECT_EQ(WhyNot("torchtitan", "pp=4,vpp=2,schedule=dualpipev", 8), "");
+  EXPECT_EQ(WhyNot("torchtitan", "pp=4,vpp=2,schedule=zbv", 3), "");
+  EXPECT_EQ(WhyNot("torchtitan", "pp=4", 4), "");
+  EXPECT_EQ(WhyNot("torchtitan", "dp=4", 1), "");
+}
+
 TEST(FrameworkLimitsTest, OfAUsersProfileAreChecked) {
   const auto parse = [](const std::string& limits) {
     return ParseSoftwareProfile("name: \"own\" like: \"megatron-core\" limits { " + limits + " }",
@@ -61,6 +100,8 @@ TEST(FrameworkLimitsTest, OfAUsersProfileAreChecked) {
   EXPECT_THAT(parse("zero: 4").status().message(), testing::HasSubstr("limits.zero is 4"));
   EXPECT_THAT(parse("recompute: \"most\"").status().message(),
               testing::HasSubstr("limits.recompute"));
+  EXPECT_THAT(parse("pipeline_batches: \"few\"").status().message(),
+              testing::HasSubstr("limits.pipeline_batches is `few`"));
 }
 
 }  // namespace

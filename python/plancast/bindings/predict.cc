@@ -393,11 +393,12 @@ void BindPredict(py::module_& m) {
   // Why the framework of a profile cannot run a plan, or nothing: FrameworkLimits.
   m.def(
       "why_framework_cannot_run",
-      [](const std::string& profile, const std::string& plan) {
+      [](const std::string& profile, const std::string& plan,
+         std::optional<int64_t> micro_batches) {
         const SoftwareProfile known = ValueOrThrow(FindSoftwareProfile(profile));
-        return known.limits.WhyNot(ValueOrThrow(ParseShortForm(plan)), known.name);
+        return known.limits.WhyNot(ValueOrThrow(ParseShortForm(plan)), known.name, micro_batches);
       },
-      py::arg("profile"), py::arg("plan"));
+      py::arg("profile"), py::arg("plan"), py::arg("micro_batches"));
 }
 
 }  // namespace plancast

@@ -138,11 +138,13 @@ def neighbourhood(forecast: Forecast) -> list[str]:
         dict.fromkeys(["none", "selective", "full", own.get("recompute", "none")]),
         [other for other in range(4) if abs(other - stage) < 2],
     )
-    plans = [
-        _short_form({**own, "mb": str(mb), "recompute": recompute, "zero": str(zero)})
-        for mb, recompute, zero in changes
-    ]
-    return [plan for plan in plans if not _core.why_framework_cannot_run(question.profile, plan)]
+    samples = forecast.global_batch // int(chosen.get("dp", "1"))  # of a rank
+    plans = []
+    for mb, recompute, zero in changes:
+        plan = _short_form({**own, "mb": str(mb), "recompute": recompute, "zero": str(zero)})
+        if not _core.why_framework_cannot_run(question.profile, plan, samples // mb):
+            plans.append(plan)
+    return plans
 
 
 def _neighbours(forecast: Forecast) -> list[_core.Forecast]:

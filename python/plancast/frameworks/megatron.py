@@ -279,6 +279,8 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
         known.layers,
         megatron_model.multi_token(known.model),
     )
+    if batch is not None and ranks is not None:
+        plan.run_micro_batches(f"pp={pp},vpp={vpp}", batch // (ranks * mb))
     etp, sp, experts = plan.take("etp"), plan.take("sp"), plan.number("ep")
     return {
         "tp": tp,

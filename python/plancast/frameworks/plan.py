@@ -101,6 +101,17 @@ class Plan:
         if value is not None and value not in allowed:
             self.refuse(f"{key}={value}" if value else key, why, nearest)
 
+    def run_micro_batches(self, stages: str, many: int) -> None:
+        """Refuses numbers of micro-batches that the framework's schedules do not take.
+
+        Args:
+          stages: `pp`, `vpp` and `schedule` of the plan, as they are said there.
+          many: on each rank, in a step.
+        """
+        if why := _core.why_framework_cannot_run(self.framework, stages, many):
+            shown = f"each rank has {many} micro-batch{'es' if many > 1 else ''} a step, and {why}."
+            self.refuse(stages, shown, "another batch, mb or pp")
+
     def without(self, **why: str) -> None:
         """Refuses the keys that the framework has nothing for."""
         for key, reason in why.items():

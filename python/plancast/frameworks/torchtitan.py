@@ -283,7 +283,8 @@ def _write_stages(plan: Plan, pp: int, known: Known) -> dict[str, Any]:
     if why := torchtitan_pipeline.check_chunks(schedule, chunks):
         plan.refuse(f"schedule={schedule}", f"{why}.", "another vpp")
     stages = torchtitan_pipeline.write_stages(pp, chunks, schedule, layout, known.layers)
-    return {"schedule": words[schedule], **stages}
+    text = f"pp={pp},vpp={chunks},schedule={schedule}"
+    return {"schedule": words[schedule], "_stages": text, **stages}
 
 
 def _write_batch(plan: Plan, said: dict[str, Any], known: Known) -> dict[str, Any]:
@@ -294,6 +295,9 @@ def _write_batch(plan: Plan, said: dict[str, Any], known: Known) -> dict[str, An
     own, zero = "last" if said["pp"] > 1 else "each", 0 if said["shard"] == 1 else 3
     plan.take_sync(own, zero, accumulates=steps > 1)
     if said["pp"] > 1:
+        stages = said.pop("_stages")
+        if steps > 1:  # else the batch may be open
+            plan.run_micro_batches(stages, steps)
         return {"local_batch": mb * steps, "microbatch": mb}
     if dp is None and known.batch is None and steps > 1:
         plan.refuse(f"accum={steps}", "it has the global batch instead.", "the plan with dp said")

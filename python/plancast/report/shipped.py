@@ -196,7 +196,8 @@ def _profile_story(name: str) -> RenderableType:
     if name.startswith("+"):
         table.row("added to", f"any profile: deepspeed{name}")
         return Group(Text(name, style="bold"), table)
-    lacks = [why for plan in _PROBES if (why := _core.why_framework_cannot_run(name, plan))]
+    asked = [*((plan, None) for plan in _PROBES), *_MICRO_BATCHES]
+    lacks = [why for plan in asked if (why := _core.why_framework_cannot_run(name, *plan))]
     words = dict.fromkeys(why.partition(" has no ")[2] or why for why in lacks)
     table.row("has not", ", ".join(words) or "-")
     return Group(Text(name, style="bold"), table)
@@ -237,6 +238,7 @@ _PROBES = (
     "dp=8,zero=1", "dp=8,zero=2", "dp=8,zero=3", "tp=8", "pp=2", "pp=2,vpp=2", "cp=2", "ep=2",
     "recompute=selective", "recompute=full",
 )  # fmt: skip
+_MICRO_BATCHES = (("pp=4", 2), ("pp=4,vpp=2", 9))
 
 _TABLES = {
     "models": _models,

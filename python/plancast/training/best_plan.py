@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 from plancast.default_space import LARGE
 from plancast.errors import InputError
 from plancast.forecast import Forecast
+from plancast.framework_limits import why_framework_cannot_run
 from plancast.machine import Machine
 from plancast.model import Model
-from plancast.planning import rank, why_framework_cannot_run
+from plancast.planning import rank
 from plancast.ranking import Ranking
 from plancast.simplicity import simplest_of_ties
 

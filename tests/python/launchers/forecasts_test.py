@@ -66,3 +66,27 @@ def test_what_the_caller_says_goes_first(model, machine):
     forecast = pc.predict(model, machine, "zero=1,mb=1", batch=32)
     launch = pc.launchers.read(forecast.launch_config("megatron-core", dtype="fp16"))
     assert launch.dtype == "fp16"
+
+
+@pytest.mark.parametrize(
+    ("profile", "plan", "batch", "many"),
+    [
+        ("megatron-core", "dp=2,pp=4,vpp=2,mb=1", 12, "6 micro-batches"),
+        ("megatron-core", "dp=2,pp=4,vpp=2,mb=1", 2, "1 micro-batch "),
+        ("torchtitan", "dp=2,pp=4,mb=1", 6, "3 micro-batches"),
+        ("torchtitan", "dp=2,pp=4,vpp=2,mb=1", 18, "9 micro-batches"),
+        ("torchtitan", "dp=2,pp=4,vpp=2,schedule=dualpipev,mb=1", 8, "4 micro-batches"),
+    ],
+)
+def test_schedules_are_refused_numbers_of_micro_batches_that_they_do_not_take(
+    profile, plan, batch, many
+):
+    model, machine = pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-h100")
+    forecast = pc.predict(model, machine, plan, batch=batch, profile=profile)
+    with pytest.raises(pc.InputError, match=f"each rank has {many}.*Nearest: another batch"):
+        forecast.launch_config(profile)
+    good = pc.predict(model, machine, plan, batch=16, profile=profile)
+    assert good.launch_config(profile)
+    assert pc.why_framework_cannot_run(profile, plan) == ""
+    assert pc.why_framework_cannot_run(profile, plan, micro_batches=batch // 2)
+    assert pc.why_framework_cannot_run(profile, plan, micro_batches=8) == ""

@@ -17,7 +17,8 @@ def _strategy(keys: dict[str, Any]) -> Strategy:
 
 def torchtitan(rng: random.Random) -> Strategy:
     """Sharded or replicated, tensor- and pipeline-parallel, in every order of recomputation."""
-    pp, accum = rng.choice((1, 1, 2, 4)), rng.choice((1, 2, 8))
+    pp = rng.choice((1, 1, 2, 4))
+    accum = rng.choice((1, 2, 8)) if pp == 1 else rng.choice((1, pp, 2 * pp))
     shard, replicas = rng.choice((2, 4, 8)), rng.choice((1, 1, 2, 4))
     zero = rng.choice((0, 3, 3))
     keys: dict[str, Any] = {
