@@ -47,7 +47,7 @@ class Chooser {
                                           profile_, &o_, texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(ChooseExpertParallel());
     RETURN_IF_ERROR(ChooseMicroBatches());
-    RETURN_IF_ERROR(ChooseSchedule(form_, &o_, texts_ ? &plan_.notes : nullptr));
+    RETURN_IF_ERROR(ChooseSchedule(form_, profile_, &o_, texts_ ? &plan_.notes : nullptr));
     RETURN_IF_ERROR(ChooseLayout());
     RETURN_IF_ERROR(CheckPasses());
     RETURN_IF_ERROR(ChooseSharding(form_, {context_.node_zero, context_.home_axes}, profile_, &o_,

@@ -6,26 +6,23 @@
 
 namespace plancast {
 
-std::string FrameworkLimits::LacksSoMany(const ShortForm& plan, int64_t micro_batches) const {
+std::string FrameworkLimits::WhyNotSoMany(const ShortForm& plan, absl::string_view name,
+                                          int64_t micro_batches) const {
   const int64_t stages = plan.pp.value_or(1), chunks = plan.vpp.value_or(1);
   if (pipeline_batches == PipelineBatches::kAny || stages == 1) return "";
   const std::string schedule = plan.schedule.value_or(chunks > 1 ? "interleaved" : "1f1b");
+  const bool in_rounds = pipeline_batches == PipelineBatches::kRounds;
   if (schedule == "interleaved" && chunks > 1) {
-    if (pipeline_batches == PipelineBatches::kWholeGroups) {
-      return micro_batches % stages == 0
-                 ? ""
-                 : "interleaved schedule where micro-batches are no multiple of pp";
-    }
     const int64_t rounds = std::max<int64_t>(1, micro_batches / stages);
-    return micro_batches % rounds == 0
-               ? ""
-               : "interleaved schedule where rounds of at least pp micro-batches are unlike";
+    if (micro_batches % (in_rounds ? rounds : stages) == 0) return "";
+    return absl::StrCat(name, " has no interleaved schedule where ",
+                        in_rounds ? "rounds of at least pp micro-batches are unlike"
+                                  : "micro-batches are no multiple of pp");
   }
-  if (pipeline_batches != PipelineBatches::kRounds) return "";
   const bool both_ways = schedule == "dualpipev";
-  if (!both_ways && schedule != "1f1b" && schedule != "gpipe") return "";
-  if (micro_batches >= (both_ways ? 2 : 1) * stages) return "";
-  return absl::StrCat("schedule=", schedule, " with fewer micro-batches than stages");
+  const bool fills = both_ways || schedule == "1f1b" || schedule == "gpipe";
+  if (!in_rounds || !fills || micro_batches >= (both_ways ? 2 : 1) * stages) return "";
+  return absl::StrCat(name, " has no schedule=", schedule, " with fewer micro-batches than stages");
 }
 
 std::string FrameworkLimits::WhyNot(const ShortForm& plan, absl::string_view name,
@@ -57,11 +54,7 @@ std::string FrameworkLimits::WhyNot(const ShortForm& plan, absl::string_view nam
     }
     if (mode == "full") return lacks("overlap=ep with recompute=full");
   }
-  if (micro_batches.has_value()) {
-    const std::string so_many = LacksSoMany(plan, *micro_batches);
-    if (!so_many.empty()) return lacks(so_many);
-  }
-  return "";
+  return micro_batches.has_value() ? WhyNotSoMany(plan, name, *micro_batches) : "";
 }
 
 }  // namespace plancast

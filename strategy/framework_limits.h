@@ -39,10 +39,9 @@ struct FrameworkLimits {
   // micro-batches of each rank, if they are known.
   std::string WhyNot(const ShortForm& plan, absl::string_view name,
                      std::optional<int64_t> micro_batches = std::nullopt) const;
-
- private:
-  // What of its pipeline is not for so many.
-  std::string LacksSoMany(const ShortForm& plan, int64_t micro_batches) const;
+  // Of its pipeline alone, or empty.
+  std::string WhyNotSoMany(const ShortForm& plan, absl::string_view name,
+                           int64_t micro_batches) const;
 };
 
 }  // namespace plancast

@@ -189,9 +189,9 @@ absl::StatusOr<FrameworkLimits> LimitsFromProto(const proto::FrameworkLimits& p)
   if (p.has_pipeline_batches()) {
     const auto batches = kPipelineBatchesNames.Find(p.pipeline_batches());
     if (!batches.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("limits.pipeline_batches is `", p.pipeline_batches(),
-                       "`; it must be one of ", JoinQuoted(kPipelineBatchesNames), "."));
+      return absl::InvalidArgumentError(absl::StrCat("limits.pipeline_batches is `",
+                                                     p.pipeline_batches(), "`; it must be one of ",
+                                                     JoinQuoted(kPipelineBatchesNames), "."));
     }
     limits.pipeline_batches = *batches;
   }

@@ -15,8 +15,9 @@ namespace {
 
 class Chooser {
  public:
-  Chooser(const ShortForm& form, PlanOptions* options, std::vector<std::string>* notes)
-      : form_(form), o_(*options), notes_(notes) {}
+  Chooser(const ShortForm& form, const SoftwareProfile& profile, PlanOptions* options,
+          std::vector<std::string>* notes)
+      : form_(form), profile_(profile), o_(*options), notes_(notes) {}
 
   absl::Status Choose() {
     o_.vpp = form_.vpp.value_or(1);
@@ -35,6 +36,7 @@ class Chooser {
     if (o_.micro_batches < o_.pp) {
       Note("fewer micro-batches (", o_.micro_batches, ") than pipeline stages (", o_.pp, ")");
     }
+    if (notes_ != nullptr) NoteWhatIsNotRun();
     return absl::OkStatus();
   }
 
@@ -42,6 +44,12 @@ class Chooser {
   template <typename... Parts>
   void Note(const Parts&... parts) {
     if (notes_ != nullptr) notes_->push_back(absl::StrCat(parts...));
+  }
+
+  // The plan is simulated all the same: another release may, and it is what was asked for.
+  void NoteWhatIsNotRun() {
+    const std::string why = profile_.limits.WhyNotSoMany(form_, profile_.name, o_.micro_batches);
+    if (!why.empty()) Note("it would not run: ", why);
   }
 
   void WithoutPipeline() {
@@ -138,15 +146,16 @@ class Chooser {
   }
 
   const ShortForm& form_;
+  const SoftwareProfile& profile_;
   PlanOptions& o_;
   std::vector<std::string>* const notes_;
 };
 
 }  // namespace
 
-absl::Status ChooseSchedule(const ShortForm& form, PlanOptions* options,
-                            std::vector<std::string>* notes) {
-  return Chooser(form, options, notes).Choose();
+absl::Status ChooseSchedule(const ShortForm& form, const SoftwareProfile& profile,
+                            PlanOptions* options, std::vector<std::string>* notes) {
+  return Chooser(form, profile, options, notes).Choose();
 }
 
 }  // namespace plancast

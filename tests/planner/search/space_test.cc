@@ -218,9 +218,10 @@ TEST(EnumeratePlansTest, TheInterleavedScheduleIsTriedWithTheMicroBatchesThatItT
   const std::string space = "tp=1,pp=2,vpp=1|2,recompute=none,zero=0,mb=1|2|4";
   EXPECT_THAT(Plans(space, Context(4, 4), 12, limits).plans, SizeIs(4));
   limits.pipeline_batches = PipelineBatches::kWholeGroups;
-  EXPECT_THAT(Texts(Plans(space, Context(4, 4), 12, limits)),  // mb=2: three micro-batches
-              ElementsAre("dp=2,tp=1,pp=2,mb=1,recompute=none", "dp=2,tp=1,pp=2,mb=2,recompute=none",
-                          "dp=2,tp=1,pp=2,vpp=2,mb=1,recompute=none"));
+  EXPECT_THAT(
+      Texts(Plans(space, Context(4, 4), 12, limits)),  // mb=2: three micro-batches
+      ElementsAre("dp=2,tp=1,pp=2,mb=1,recompute=none", "dp=2,tp=1,pp=2,mb=2,recompute=none",
+                  "dp=2,tp=1,pp=2,vpp=2,mb=1,recompute=none"));
 }
 
 TEST(EnumeratePlansTest, OverlapOfTensorParallelismIsTriedWhereThereIsSome) {

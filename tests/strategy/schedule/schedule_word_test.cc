@@ -32,7 +32,7 @@ absl::Status Choose(const std::string& schedule, PlanOptions* options) {
   ShortForm form;
   form.schedule = schedule;
   if (options->vpp > 1) form.vpp = options->vpp;
-  return ChooseSchedule(form, options, nullptr);
+  return ChooseSchedule(form, SoftwareProfile(), options, nullptr);
 }
 
 // Proteus says 1F1B and GPipe so.
