@@ -13,11 +13,18 @@ std::string FrameworkLimits::WhyNotSoMany(const ShortForm& plan, absl::string_vi
   const std::string schedule = plan.schedule.value_or(chunks > 1 ? "interleaved" : "1f1b");
   const bool in_rounds = pipeline_batches == PipelineBatches::kRounds;
   if (schedule == "interleaved" && chunks > 1) {
-    const int64_t rounds = std::max<int64_t>(1, micro_batches / stages);
-    if (micro_batches % (in_rounds ? rounds : stages) == 0) return "";
-    return absl::StrCat(name, " has no interleaved schedule where ",
-                        in_rounds ? "rounds of at least pp micro-batches are unlike"
-                                  : "micro-batches are no multiple of pp");
+    const auto lacks = [&](absl::string_view where) {
+      return absl::StrCat(name, " has no interleaved schedule where ", where);
+    };
+    if (pipeline_batches == PipelineBatches::kGroups) {
+      return micro_batches >= stages ? "" : lacks("there are fewer micro-batches than stages");
+    }
+    if (in_rounds) {
+      const int64_t rounds = std::max<int64_t>(1, micro_batches / stages);
+      return micro_batches % rounds == 0 ? ""
+                                         : lacks("rounds of at least pp micro-batches are unlike");
+    }
+    return micro_batches % stages == 0 ? "" : lacks("micro-batches are no multiple of pp");
   }
   const bool both_ways = schedule == "dualpipev";
   const bool fills = both_ways || schedule == "1f1b" || schedule == "gpipe";

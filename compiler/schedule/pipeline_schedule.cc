@@ -5,27 +5,26 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "strategy/schedule/interleaved_group.h"
 
 namespace plancast {
 namespace {
 
 using Steps = std::vector<ScheduleStep>;
 
-// All passes of one phase, micro-batches in `groups` groups of about equal size
-// that each run through all chunks before the next group starts.
-Steps GroupedOrder(Phase phase, int64_t micro_batches, int64_t chunks, int64_t groups) {
+// All passes of one phase, micro-batches in groups of `group`, the last perhaps smaller, that each
+// run through all chunks before the next group starts.
+Steps GroupedOrder(Phase phase, int64_t micro_batches, int64_t chunks, int64_t group) {
   Steps order;
   order.reserve(micro_batches * chunks);
-  int64_t begin = 0;
-  for (int64_t g = 0; g < groups; ++g) {
-    const int64_t end = begin + micro_batches / groups + (g < micro_batches % groups ? 1 : 0);
+  for (int64_t begin = 0; begin < micro_batches; begin += group) {
+    const int64_t end = std::min(begin + group, micro_batches);
     for (int64_t c = 0; c < chunks; ++c) {
       const int64_t chunk = phase == Phase::kForward ? c : chunks - 1 - c;
       for (int64_t m = begin; m < end; ++m) {
         order.push_back({phase, static_cast<int32_t>(m), static_cast<int32_t>(chunk)});
       }
     }
-    begin = end;
   }
   return order;
 }
@@ -64,11 +63,6 @@ Steps WithWeights(const Steps& steps, int64_t put_off) {
   return with;
 }
 
-int64_t GroupsOf(Schedule schedule, int64_t stages, int64_t micro_batches, int64_t chunks) {
-  const bool grouped = chunks > 1 && schedule == Schedule::kInterleaved;
-  return grouped ? std::max<int64_t>(micro_batches / stages, 1) : 1;
-}
-
 }  // namespace
 
 PipelineSchedule::PipelineSchedule(Schedule schedule, int64_t stages, int64_t micro_batches,
@@ -78,9 +72,11 @@ PipelineSchedule::PipelineSchedule(Schedule schedule, int64_t stages, int64_t mi
       micro_batches_(micro_batches),
       chunks_(chunks),
       ahead_(ahead),
-      groups_(GroupsOf(schedule, stages, micro_batches, chunks)),
-      forward_(GroupedOrder(Phase::kForward, micro_batches, chunks, groups_)),
-      backward_(GroupedOrder(Phase::kBackward, micro_batches, chunks, groups_)) {}
+      group_(chunks > 1 && schedule == Schedule::kInterleaved
+                 ? InterleavedGroup(stages, micro_batches)
+                 : micro_batches),
+      forward_(GroupedOrder(Phase::kForward, micro_batches, chunks, group_)),
+      backward_(GroupedOrder(Phase::kBackward, micro_batches, chunks, group_)) {}
 
 PipelineSchedule::PipelineSchedule(ScheduleTable table)
     : schedule_(Schedule::kTable),
@@ -88,7 +84,7 @@ PipelineSchedule::PipelineSchedule(ScheduleTable table)
       micro_batches_(0),
       chunks_(0),
       ahead_(0),
-      groups_(0),
+      group_(0),
       table_(std::move(table)) {}
 
 int64_t PipelineSchedule::WarmUp(int64_t stage) const {
@@ -98,8 +94,7 @@ int64_t PipelineSchedule::WarmUp(int64_t stage) const {
   if (schedule_ == Schedule::kEager1f1b) return (stages_ - stage) * 2 - 1;
   if (schedule_ == Schedule::kZb2p) return (stages_ - stage - 1) * 2;
   if (schedule_ == Schedule::kInterleaved && chunks_ > 1) {
-    const int64_t largest = (micro_batches_ + groups_ - 1) / groups_;
-    return (stages_ - stage - 1) * 2 + (chunks_ - 1) * largest + ahead_;
+    return (stages_ - stage - 1) * 2 + (chunks_ - 1) * group_ + ahead_;
   }
   return stages_ - stage - 1 + ahead_;
 }
@@ -130,8 +125,8 @@ LastPasses::LastPasses(const std::vector<ScheduleStep>& steps, size_t chunks)
 }
 
 ScheduleTable WarmedUp(int64_t micro_batches, const std::vector<int64_t>& warm_ups) {
-  const Steps forward = GroupedOrder(Phase::kForward, micro_batches, 1, 1);
-  const Steps backward = GroupedOrder(Phase::kBackward, micro_batches, 1, 1);
+  const Steps forward = GroupedOrder(Phase::kForward, micro_batches, 1, micro_batches);
+  const Steps backward = GroupedOrder(Phase::kBackward, micro_batches, 1, micro_batches);
   ScheduleTable table;
   for (const int64_t warm_up : warm_ups) {
     table.stages.push_back(WarmSteadyCool(forward, backward, warm_up));

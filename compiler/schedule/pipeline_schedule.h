@@ -18,11 +18,9 @@ namespace plancast {
 //    one backward in turn (PipeDream-Flush, Narayanan et al. 2021);
 //  - eager-1f1b: 2 (stages - stage) - 1 forwards to warm up, then as 1f1b, so that
 //    transfers have time to arrive (Zhuang et al. 2023, section 4);
-//  - interleaved: micro-batches in groups of `stages`, each group through all
-//    chunks, (stages - stage - 1) * 2 + (chunks - 1) * stages forwards to warm
-//    up (Megatron-LM, Narayanan et al. SC'21). Micro-batches that do not divide
-//    are spread over the groups: none is smaller than `stages`, and the largest
-//    takes the place of `stages` in the warm-up, or the pipeline would lock up;
+//  - interleaved: micro-batches in groups (InterleavedGroup), each group through all
+//    chunks, (stages - stage - 1) * 2 + (chunks - 1) * group forwards to warm
+//    up (Megatron-LM, Narayanan et al. SC'21);
 //  - breadth-first: all micro-batches forward through one chunk after another, then
 //    all back likewise (Lamy-Poirier 2023);
 //  - zbh1, zb1p: as 1f1b, with the gradients of weights (W) of a micro-batch `stage`
@@ -58,7 +56,7 @@ class PipelineSchedule {
 
   const Schedule schedule_;
   const int64_t stages_, micro_batches_, chunks_, ahead_;
-  const int64_t groups_;  // of micro-batches
+  const int64_t group_;  // of micro-batches
   // All passes of one phase: stages differ only in how the two interleave.
   std::vector<ScheduleStep> forward_, backward_;
   const ScheduleTable table_;  // of kTable, in place of these

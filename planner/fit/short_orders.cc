@@ -50,7 +50,8 @@ int64_t PeriodOf(const PlanOptions& options) {
     case Schedule::kSearch:
     case Schedule::kTable:
       return 0;
-    case Schedule::kInterleaved:  // groups are of unlike sizes where stages do not divide
+    case Schedule::kInterleaved:  // groups of fewer micro-batches may be smaller where stages do
+                                  // not divide
       return options.micro_batches % options.pp == 0 ? options.pp : 0;
     case Schedule::kHanayo:
     case Schedule::kChimera:

@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "base/wrong.h"
 #include "strategy/schedule/check_schedule.h"
+#include "strategy/schedule/interleaved_group.h"
 #include "strategy/schedule/schedule.h"
 #include "strategy/schedule/schedule_table.h"
 #include "strategy/schedule/schedule_word.h"
@@ -29,9 +30,10 @@ class Chooser {
     if (form_.schedule.has_value()) {
       RETURN_IF_ERROR(LooksLikeScheduleTable(*form_.schedule) ? TakeTable() : TakeName());
     }
-    if (o_.schedule == Schedule::kInterleaved && o_.micro_batches % o_.pp != 0) {
+    const int64_t group = InterleavedGroup(o_.pp, o_.micro_batches);
+    if (o_.schedule == Schedule::kInterleaved && group > o_.pp) {
       Note("the ", o_.micro_batches, " micro-batches are not a multiple of pp=", o_.pp,
-           ": the interleaved schedule has idle slots at the end");
+           ": the interleaved schedule takes ", group, " at a time, which needs more memory");
     }
     if (o_.micro_batches < o_.pp) {
       Note("fewer micro-batches (", o_.micro_batches, ") than pipeline stages (", o_.pp, ")");

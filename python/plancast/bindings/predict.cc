@@ -30,6 +30,7 @@
 #include "python/plancast/bindings/types.h"
 #include "strategy/precision.h"
 #include "strategy/profile/additions.h"
+#include "strategy/schedule/interleaved_group.h"
 #include "strategy/short_form.h"
 #include "strategy/software_profile.h"
 
@@ -390,6 +391,7 @@ void BindPredict(py::module_& m) {
     }
     return additions;
   });
+  m.def("interleaved_group", &InterleavedGroup, py::arg("stages"), py::arg("micro_batches"));
   // Why the framework of a profile cannot run a plan, or nothing: FrameworkLimits.
   m.def(
       "why_framework_cannot_run",

@@ -68,8 +68,8 @@ def write_forecast(
         **run,
     }
     plan = Plan.of_short_form(canonical(text), name)
-    stages = [f"{key}={plan.keys[key]}" for key in ("pp", "vpp", "schedule") if key in plan.keys]
-    plan.run_micro_batches(",".join(stages), int(chosen["accum"]))
+    cut = [f"{key}={plan.keys[key]}" for key in ("pp", "vpp", "schedule") if key in plan.keys]
+    plan.run_micro_batches(",".join(cut), int(chosen["accum"]))
     known = Known.of(**settings)
     return headed(FRAMEWORKS[name].write(plan, known), name, forecast, known.gpus_per_host)
 

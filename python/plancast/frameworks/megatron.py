@@ -47,6 +47,7 @@ def read(flags: dict[str, Any], notes: list[str], what: str, known: Known) -> Co
     dtype, types = megatron_types.read_types(facts, what)
     keys |= _sharding(facts, keys, dtype, types, what)
     keys |= _batch(facts, keys, what)
+    _tell_group(facts, keys)
     keys |= _recompute(facts, what) | _offload(facts)
     if facts["attention"] != "auto":
         keys["attn"] = "flash" if facts["attention"] in ("flash", "fused") else "unfused"
@@ -83,7 +84,7 @@ def _mesh(
             "dp is left open."
         )
     vpp, layout = megatron_stages.read_stages(facts, layers, what)
-    _tell(facts, vpp)
+    _tell(facts)
     return {
         "dp": dp,
         "tp": tp,
@@ -99,13 +100,8 @@ def _mesh(
     }
 
 
-def _tell(facts: table.Facts, vpp: int) -> None:
-    """Names what differs from the schedule, exchange and attention that are simulated."""
-    if vpp > 1 and facts["group"] not in (None, facts["pp"]):
-        facts.cannot_say(
-            f"{facts.key('group')} = {facts['group']}: the interleaved schedule goes through "
-            "another number of micro-batches than pp at a time."
-        )
+def _tell(facts: table.Facts) -> None:
+    """Names what differs from the exchange and attention that are simulated."""
     if facts["ep"] > 1 and facts["dispatcher"] != "alltoall":
         facts.cannot_say(
             f"{facts.key('dispatcher')} is {facts['dispatcher']}: tokens are not exchanged by one "
@@ -171,6 +167,19 @@ def _batch(facts: table.Facts, keys: dict[str, object], what: str) -> dict[str, 
         )
         return {"mb": mb, "dp": None}
     return {"mb": mb, "accum": accumulation(facts["batch"], dp, mb, what)}
+
+
+def _tell_group(facts: table.Facts, keys: dict[str, object]) -> None:
+    """Names a number of micro-batches that the interleaved schedule takes at a time but is not
+    simulated."""
+    pp, accum = facts["pp"], keys.get("accum")
+    said = facts["group"] or pp
+    own = _core.interleaved_group(pp, accum) if isinstance(accum, int) else pp
+    if keys["vpp"] != 1 and pp > 1 and said != own:
+        facts.cannot_say(
+            f"{facts.key('group')} = {said}: the interleaved schedule that is simulated takes "
+            f"{own} micro-batches at a time."
+        )
 
 
 def _recompute(facts: table.Facts, what: str) -> dict[str, object]:
@@ -279,13 +288,17 @@ def _write_mesh(plan: Plan, known: Known) -> dict[str, Any]:
         known.layers,
         megatron_model.multi_token(known.model),
     )
-    if batch is not None and ranks is not None:
-        plan.run_micro_batches(f"pp={pp},vpp={vpp}", batch // (ranks * mb))
+    group = None
+    if batch is not None and ranks is not None and vpp > 1:
+        micro_batches = batch // (ranks * mb)
+        plan.run_micro_batches(f"pp={pp},vpp={vpp}", micro_batches)
+        group = _core.interleaved_group(pp, micro_batches)
     etp, sp, experts = plan.take("etp"), plan.take("sp"), plan.number("ep")
     return {
         "tp": tp,
         "sp": sp is not None,
         "pp": pp,
+        "group": group if group != pp else None,
         **stages,
         "cp": cp if cp > 1 else None,
         **megatron_context.write(plan, cp),

@@ -213,17 +213,6 @@ TEST(EnumeratePlansTest, DataParallelismIsOverlappedWhereTheSoftwareCan) {
   EXPECT_THAT(Texts(Plans(space + ",overlap=none", Context(4, 4), 8, limits)), SizeIs(3));
 }
 
-TEST(EnumeratePlansTest, TheInterleavedScheduleIsTriedWithTheMicroBatchesThatItTakes) {
-  FrameworkLimits limits;
-  const std::string space = "tp=1,pp=2,vpp=1|2,recompute=none,zero=0,mb=1|2|4";
-  EXPECT_THAT(Plans(space, Context(4, 4), 12, limits).plans, SizeIs(4));
-  limits.pipeline_batches = PipelineBatches::kWholeGroups;
-  EXPECT_THAT(
-      Texts(Plans(space, Context(4, 4), 12, limits)),  // mb=2: three micro-batches
-      ElementsAre("dp=2,tp=1,pp=2,mb=1,recompute=none", "dp=2,tp=1,pp=2,mb=2,recompute=none",
-                  "dp=2,tp=1,pp=2,vpp=2,mb=1,recompute=none"));
-}
-
 TEST(EnumeratePlansTest, OverlapOfTensorParallelismIsTriedWhereThereIsSome) {
   FrameworkLimits limits;
   limits.tp_beside = true;
@@ -448,6 +437,10 @@ TEST(EnumeratePlansTest, WhatTheFrameworkCannotRunIsLeftOutAndCounted) {
   EXPECT_THAT(
       Plans("tp=8,pp=1,vpp=1,mb=1,recompute=none,zero=1", Context(16, 16), 8, limits).excluded,
       ElementsAre(Pair("torchtitan has no zero=1", 1)));
+  const std::string chunks = "tp=1,pp=2,vpp=2,recompute=none,zero=0,mb=1|2";
+  limits = {};
+  limits.pipeline_batches = PipelineBatches::kWholeGroups;  // with mb=2 there are three
+  EXPECT_THAT(Plans(chunks, Context(4, 4), 12, limits).plans, SizeIs(1));
 }
 
 TEST(EnumeratePlansTest, ABatchOfTokensIsRefusedWithTheBatchThatWasMeant) {

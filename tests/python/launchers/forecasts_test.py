@@ -71,7 +71,7 @@ def test_what_the_caller_says_goes_first(model, machine):
 @pytest.mark.parametrize(
     ("profile", "plan", "batch", "many"),
     [
-        ("megatron-core", "dp=2,pp=4,vpp=2,mb=1", 12, "6 micro-batches"),
+        ("megatron-core", "dp=2,pp=4,vpp=2,mb=1", 6, "3 micro-batches"),
         ("megatron-core", "dp=2,pp=4,vpp=2,mb=1", 2, "1 micro-batch "),
         ("torchtitan", "dp=2,pp=4,mb=1", 6, "3 micro-batches"),
         ("torchtitan", "dp=2,pp=4,vpp=2,mb=1", 18, "9 micro-batches"),
@@ -90,3 +90,17 @@ def test_schedules_are_refused_numbers_of_micro_batches_that_they_do_not_take(
     assert pc.why_framework_cannot_run(profile, plan) == ""
     assert pc.why_framework_cannot_run(profile, plan, micro_batches=batch // 2)
     assert pc.why_framework_cannot_run(profile, plan, micro_batches=8) == ""
+
+
+@pytest.mark.parametrize(("batch", "group"), [(16, None), (8, None), (12, 6), (10, 5), (26, 7)])
+def test_interleaved_groups_of_other_sizes_than_pp_are_said(batch, group):
+    model, machine = pc.Model.preset("llama3-8b"), pc.Machine.preset("dgx-h100")
+    forecast = pc.predict(model, machine, "dp=2,pp=4,vpp=2,mb=1", batch=batch)
+    text = forecast.launch_config("megatron-core")
+    flag = "--microbatch-group-size-per-virtual-pipeline-stage"
+    assert (f"{flag} {group}\n" in text) if group else (flag not in text)
+    launch = pc.launchers.read(text, "megatron-core", gpus=8)
+    assert not [word for word in launch.unsupported if "group-size" in word]
+    if group:
+        other = pc.launchers.read(text.replace(f"{flag} {group}", f"{flag} {group + 1}"), gpus=8)
+        assert any("group-size" in word and f"takes {group} " in word for word in other.unsupported)
