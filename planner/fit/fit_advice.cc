@@ -55,6 +55,7 @@ std::string LargestPart(const ExecutionGraph& graph, int32_t program, const Clas
 struct Change {
   std::string words;
   Job job;
+  int64_t micro_batches = 1;
 };
 
 // Single changes of a plan: more sharding, more recomputation, host memory, smaller
@@ -76,13 +77,19 @@ class Changes {
   std::vector<Change> Take() && { return std::move(changes_); }
 
  private:
+  // `replicas`: into how many dp of the plan is cut, beside what the edit says.
   template <typename Edit>
-  void Add(std::string words, Edit edit) {
+  void Add(std::string words, Edit edit, int64_t replicas) {
     ShortForm form = job_.strategy.plan();
     edit(form);
-    Change change{std::move(words), job_};
+    const int64_t samples = options_.micro_batches * options_.micro_batch * options_.dp / replicas;
+    Change change{std::move(words), job_, samples / form.mb.value_or(options_.micro_batch)};
     change.job.strategy = job_.strategy.WithPlan(form);
     changes_.push_back(std::move(change));
+  }
+  template <typename Edit>
+  void Add(std::string words, Edit edit) {
+    Add(std::move(words), edit, options_.dp);
   }
 
   void Sharding() {
@@ -168,26 +175,38 @@ class Changes {
       if (options_.dp % factor != 0) continue;
       const int64_t pp = options_.pp * factor, tp = options_.tp * factor;
       const int64_t dp = options_.dp / factor;
-      Add(absl::StrCat("pp=", pp), [&](ShortForm& f) {
-        f.pp = pp;
-        f.layout.clear();
+      const auto cut = [&](ShortForm& f) {
         if (f.dp.has_value()) f.dp = dp;
         f.accum.reset();
-      });
+      };
+      Add(
+          absl::StrCat("pp=", pp),
+          [&](ShortForm& f) {
+            f.pp = pp;
+            f.layout.clear();
+            cut(f);
+          },
+          dp);
       if (seq_ >= kLongSequence) {
         const int64_t cp = options_.cp * factor;
-        Add(absl::StrCat("cp=", cp), [&](ShortForm& f) {
-          f.cp = cp;
-          if (f.dp.has_value()) f.dp = dp;
-          f.accum.reset();
-        });
+        Add(
+            absl::StrCat("cp=", cp),
+            [&](ShortForm& f) {
+              f.cp = cp;
+              cut(f);
+            },
+            dp);
       }
       if (tp > domain_) continue;
-      Add(absl::StrCat("tp=", tp), [&](ShortForm& f) {
-        f.tp = tp;
-        if (f.dp.has_value()) f.dp = dp;
-        f.accum.reset();
-      });
+      const bool sp = job_.profile.limits.sp.value_or(false);
+      Add(
+          absl::StrCat("tp=", tp, sp && !options_.sp ? ",sp" : ""),
+          [&](ShortForm& f) {
+            f.tp = tp;
+            f.sp = f.sp || sp;
+            cut(f);
+          },
+          dp);
     }
   }
 
@@ -203,14 +222,20 @@ struct Fitting {
   double seconds = 0;
 };
 
-// The changes whose plans fit, fastest first, of those that leave least memory free: all
-// are replayed, the kMaxChanges smallest are simulated.
+// The changes that the software can run and whose plans fit, fastest first, of those that leave
+// least memory free: all are replayed, the kMaxChanges smallest are simulated.
 std::vector<Fitting> FittingChanges(const Job& job, const Machine& machine, const PlanGraph& plan,
                                     const Pricing& pricing, Session& session) {
   std::vector<std::pair<int64_t, Change>> replayed;
+  const auto lacks = [&](const ShortForm& form, int64_t micro_batches) {
+    return job.profile.limits.WhyNot(form, job.profile.name, micro_batches);
+  };
+  const std::string own = lacks(job.strategy.plan(), plan.chosen.options.micro_batches);
   for (Change& change :
        Changes(job, plan.chosen.options, machine.gpus_per_domain(), plan.graph->seq).Take()) {
     if (!job.strategy.nodes().empty()) break;  // a tree answers for its own choices
+    const std::string why = lacks(change.job.strategy.plan(), change.micro_batches);
+    if (!why.empty() && why != own) continue;
     const absl::StatusOr<FitVerdict> verdict =
         FitCheck(change.job, machine, session, &pricing).Verdict(change.job.strategy.plan());
     if (!verdict.ok() || !verdict->fits) continue;

@@ -16,6 +16,7 @@ namespace plancast {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -77,6 +78,18 @@ TEST_F(FitAdviceTest, SmallerUnitsMayFit) {
 TEST_F(FitAdviceTest, TensorParallelismStaysInsideOfADomain) {
   EXPECT_THAT(Advice("tp=8,mb=1"),
               AllOf(HasSubstr("Smallest changes that fit: "), Not(HasSubstr("tp=16"))));
+}
+
+TEST_F(FitAdviceTest, WhatTheSoftwareDoesNotRunIsNoAdvice) {
+  const auto advice = [&](const std::string& profile, const std::string& plan) {
+    const absl::StatusOr<SoftwareProfile> known = FindSoftwareProfile(profile);
+    EXPECT_TRUE(known.ok()) << known.status();
+    if (known.ok()) job_.profile = *known;
+    return Advice(plan);
+  };
+  EXPECT_THAT(advice("ddp", "tp=1"), Not(AnyOf(HasSubstr("ZeRO"), HasSubstr("tp="))));
+  EXPECT_THAT(advice("torchtitan", "tp=1"), AllOf(HasSubstr("stage 3"), Not(HasSubstr("stage 2"))));
+  EXPECT_THAT(advice("torchtitan", "pp=4,dp=4,mb=1"), HasSubstr("tp=4,sp ("));
 }
 
 TEST_F(FitAdviceTest, PlansThatAreRefusedAreRefusedHere) {
