@@ -22,7 +22,9 @@ TEST(InterleavedGroupTest, IsTheSmallestThatMegatronTakes) {
       for (int64_t smaller = 1; smaller < group; ++smaller) {
         ASSERT_FALSE(MegatronTakes(stages, many, smaller)) << stages << " " << many;
       }
-      if (many % stages == 0) EXPECT_EQ(group, stages);
+      if (many % stages == 0) {
+        ASSERT_EQ(group, stages);
+      }
     }
   }
 }
