@@ -30,15 +30,7 @@ class Chooser {
     if (form_.schedule.has_value()) {
       RETURN_IF_ERROR(LooksLikeScheduleTable(*form_.schedule) ? TakeTable() : TakeName());
     }
-    const int64_t group = InterleavedGroup(o_.pp, o_.micro_batches);
-    if (o_.schedule == Schedule::kInterleaved && group > o_.pp) {
-      Note("the ", o_.micro_batches, " micro-batches are not a multiple of pp=", o_.pp,
-           ": the interleaved schedule takes ", group, " at a time, which needs more memory");
-    }
-    if (o_.micro_batches < o_.pp) {
-      Note("fewer micro-batches (", o_.micro_batches, ") than pipeline stages (", o_.pp, ")");
-    }
-    if (notes_ != nullptr) NoteWhatIsNotRun();
+    if (notes_ != nullptr) NoteMicroBatches();
     return absl::OkStatus();
   }
 
@@ -48,8 +40,18 @@ class Chooser {
     if (notes_ != nullptr) notes_->push_back(absl::StrCat(parts...));
   }
 
-  // The plan is simulated all the same: another release may, and it is what was asked for.
-  void NoteWhatIsNotRun() {
+  void NoteMicroBatches() {
+    if (o_.schedule == Schedule::kInterleaved) {
+      const int64_t group = InterleavedGroup(o_.pp, o_.micro_batches);
+      if (group > o_.pp) {
+        Note("the ", o_.micro_batches, " micro-batches are not a multiple of pp=", o_.pp,
+             ": the interleaved schedule takes ", group, " at a time, which needs more memory");
+      }
+    }
+    if (o_.micro_batches < o_.pp) {
+      Note("fewer micro-batches (", o_.micro_batches, ") than pipeline stages (", o_.pp, ")");
+    }
+    // It is simulated all the same: another release may run it, and it is what was asked for.
     const std::string why = profile_.limits.WhyNotSoMany(form_, profile_.name, o_.micro_batches);
     if (!why.empty()) Note("it would not run: ", why);
   }

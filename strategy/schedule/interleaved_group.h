@@ -13,7 +13,11 @@ namespace plancast {
 constexpr int64_t InterleavedGroup(int64_t stages, int64_t micro_batches) {
   if (micro_batches <= stages) return micro_batches < 1 ? 1 : micro_batches;
   int64_t group = stages;
-  while (micro_batches % group != 0 && micro_batches % group < stages) ++group;
+  while (micro_batches % group != 0 && micro_batches % group < stages) {
+    // Of larger groups, if there are no fewer of them, less is left over: none, or too little.
+    const int64_t groups = micro_batches / group;
+    group = micro_batches / groups + (micro_batches % groups == 0 ? 0 : 1);
+  }
   return group;
 }
 
