@@ -418,7 +418,9 @@ absl::Status ExecutionGraph::Verify() const {
     RETURN_IF_ERROR(VerifyProgram(*this, program, &leaves)) << "program `" << program.name << "`";
   }
   RETURN_IF_ERROR(VerifyPlaces(*this));
-  if (leaves) RETURN_IF_ERROR(VerifyMeetings(*this));
+  if (leaves) {
+    RETURN_IF_ERROR(VerifyMeetings(*this));
+  }
   size_t meetings = 0, parties = 0;
   for (const Program& program : programs) {
     for (const Instance& instance : program.instances) meetings += instance.rendezvous >= 0;

@@ -168,7 +168,9 @@ class Enumerator {
     const std::vector<int64_t> sizes = Candidates(space_.mb.value_or(few), Divisors(batch_));
     for (int64_t vpp : chunks) {
       for (int64_t mb : sizes) {
-        if (IsCut(cp, mb)) RETURN_IF_ERROR(Leaves(tp, pp, cp, dp, vpp, mb, reason));
+        if (IsCut(cp, mb)) {
+          RETURN_IF_ERROR(Leaves(tp, pp, cp, dp, vpp, mb, reason));
+        }
       }
     }
     return absl::OkStatus();
