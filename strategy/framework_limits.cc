@@ -26,6 +26,10 @@ std::string FrameworkLimits::WhyNotSoMany(const ShortForm& plan, absl::string_vi
     }
     return micro_batches % stages == 0 ? "" : lacks("micro-batches are no multiple of pp");
   }
+  if (pipeline_batches == PipelineBatches::kWarmUp) {
+    if (schedule != "1f1b" || micro_batches >= stages - 1) return "";
+    return absl::StrCat(name, " has no schedule=1f1b with fewer than pp-1 micro-batches");
+  }
   const bool both_ways = schedule == "dualpipev";
   const bool fills = both_ways || schedule == "1f1b" || schedule == "gpipe";
   if (!in_rounds || !fills || micro_batches >= (both_ways ? 2 : 1) * stages) return "";

@@ -14,9 +14,9 @@
 namespace plancast {
 
 // How many micro-batches the pipeline of a framework takes (proto/software_profile.proto).
-enum class PipelineBatches { kAny, kGroups, kWholeGroups, kRounds };
+enum class PipelineBatches { kAny, kGroups, kWholeGroups, kRounds, kWarmUp };
 inline constexpr auto kPipelineBatchesNames =
-    NamesOf<PipelineBatches>("any", "groups", "whole_groups", "rounds");
+    NamesOf<PipelineBatches>("any", "groups", "whole_groups", "rounds", "warm_up");
 
 // What of the strategy language a framework has, as its software profile says it: searches
 // try nothing else, and launchers refuse the rest. A plan that is asked for by name is

@@ -92,6 +92,10 @@ TEST(FrameworkLimitsTest, SayWhatNumbersOfMicroBatchesSchedulesTake) {
   EXPECT_EQ(WhyNot("torchtitan", "pp=4,vpp=2,schedule=zbv", 3), "");
   EXPECT_EQ(WhyNot("torchtitan", "pp=4", 4), "");
   EXPECT_EQ(WhyNot("torchtitan", "dp=4", 1), "");
+  EXPECT_EQ(WhyNot("nanotron", "pp=4", 2),
+            "nanotron has no schedule=1f1b with fewer than pp-1 micro-batches");
+  EXPECT_EQ(WhyNot("nanotron", "pp=4", 3), "");
+  EXPECT_EQ(WhyNot("nanotron", "pp=4,schedule=gpipe", 1), "");
 }
 
 TEST(FrameworkLimitsTest, OfAUsersProfileAreChecked) {
