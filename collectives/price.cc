@@ -44,8 +44,8 @@ struct Forecast {
 };
 
 std::optional<Forecast> ForecastOf(const GroupTuners& tuners, const ProtocolCost& cost,
-                                   Algorithm algorithm, Protocol protocol, CollectiveKind kind,
-                                   int64_t bytes) {
+                                   double efficiency, Algorithm algorithm, Protocol protocol,
+                                   CollectiveKind kind, int64_t bytes) {
   const auto nccl_kind = NcclKindOf(kind);
   const auto nccl_algorithm = NcclAlgorithmOf(algorithm);
   if (!nccl_kind || !nccl_algorithm) return std::nullopt;
@@ -54,9 +54,9 @@ std::optional<Forecast> ForecastOf(const GroupTuners& tuners, const ProtocolCost
   if (nccl.bandwidth <= 0) return std::nullopt;
   Forecast forecast;
   forecast.latency_s = nccl.latency_us * 1e-6;
-  forecast.bytes_per_s = nccl.bandwidth * 1e9 * cost.efficiency;
+  forecast.bytes_per_s = nccl.bandwidth * 1e9 * efficiency;
   const NcclGraph& ring = tuners.time.communicator().ring;
-  forecast.channels_bytes_per_s = ring.num_channels * ring.bw_inter * 1e9 * cost.efficiency;
+  forecast.channels_bytes_per_s = ring.num_channels * ring.bw_inter * 1e9 * efficiency;
   if (algorithm != Algorithm::kNvlsTree || cost.fill <= 0) return forecast;
   tuners.time.SizeLaunch(bytes, &choice);
   const int64_t part = std::max<int64_t>(1, bytes / choice.channels);
@@ -159,12 +159,15 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
     if (node == nullptr) return std::nullopt;
   }
   std::optional<Forecast> forecast;
+  double network_efficiency = 1;
   if (networked) {
     network = links.network.Find(traffic.algorithm, protocol, kind);
     if (network == nullptr) return std::nullopt;
+    network_efficiency = network->EfficiencyAmong(shape.nodes);
     if (network->forecast) {
       if (tuners == nullptr) return std::nullopt;
-      forecast = ForecastOf(*tuners, *network, traffic.algorithm, protocol, kind, bytes);
+      forecast = ForecastOf(*tuners, *network, network_efficiency, traffic.algorithm, protocol,
+                            kind, bytes);
       if (!forecast) return std::nullopt;
     }
   }
@@ -203,23 +206,23 @@ std::optional<PricedTraffic> Price(const LinkCosts& links, const GroupShape& sha
   if (network != nullptr && links.port != nullptr && links.port->kind == LinkKind::kPcie) {
     // A device sends to the interface through the same port.
     port += traffic.nic * static_cast<double>(shape.nics) / static_cast<double>(shape.per_node) /
-            network->efficiency;
+            network_efficiency;
   }
   if (port > 0) add(port, *links.port, priced.port);
   if (traffic.uplink > 0 && links.uplink != nullptr) {
-    add(traffic.uplink / (node != nullptr ? node : network)->efficiency, *links.uplink,
+    add(traffic.uplink / (node != nullptr ? node->efficiency : network_efficiency), *links.uplink,
         priced.uplink);
   }
   if (network != nullptr) {
     hops += traffic.network_hops * (links.nic->latency_s + network->hop_s);
-    double efficiency = network->efficiency;
+    double efficiency = network_efficiency;
     if (forecast) {
       // The rings of a group are all that its interfaces carry.
       efficiency = std::min(1.0, forecast->channels_bytes_per_s / tuners->wire_bytes_per_s);
     }
     add(traffic.nic * Crowding(links, shape, traffic.algorithm) / efficiency, *links.nic,
         priced.nic);
-    slowest = std::max(slowest, traffic.nic_flow / network->efficiency / links.nic->bytes_per_s);
+    slowest = std::max(slowest, traffic.nic_flow / network_efficiency / links.nic->bytes_per_s);
     if (traffic.spine > 0 && links.spine != nullptr) {
       hops += traffic.spine_hops * links.spine->latency_s;
       add(traffic.spine / efficiency, *links.spine, priced.spine);

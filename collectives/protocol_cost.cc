@@ -1,5 +1,7 @@
 #include "collectives/protocol_cost.h"
 
+#include <cmath>
+#include <cstdint>
 #include <optional>
 
 #include "absl/algorithm/container.h"
@@ -35,6 +37,9 @@ absl::StatusOr<ProtocolCost> CostFromProto(const proto::ProtocolCost& proto) {
   cost.efficiency = proto.efficiency();
   cost.bridge_efficiency =
       proto.has_bridge_efficiency() ? proto.bridge_efficiency() : proto.efficiency();
+  cost.hosts = proto.hosts();
+  cost.most_hosts = proto.most_hosts();
+  cost.efficiency_of_most = proto.efficiency_of_most();
   cost.bridge_crowding = proto.bridge_crowding();
   cost.local_share = proto.local_share();
   cost.channels = proto.channels();
@@ -50,6 +55,14 @@ absl::StatusOr<ProtocolCost> CostFromProto(const proto::ProtocolCost& proto) {
     return absl::InvalidArgumentError(
         "efficiencies have to lie in (0, 1], `bridge_crowding` in [0, 4], and nothing may be "
         "negative.");
+  }
+  const bool alike =
+      !proto.has_hosts() && !proto.has_most_hosts() && !proto.has_efficiency_of_most();
+  if (!alike && !(cost.hosts >= 1 && cost.most_hosts > cost.hosts && cost.efficiency_of_most > 0 &&
+                  cost.efficiency_of_most <= cost.efficiency)) {
+    return absl::InvalidArgumentError(
+        "an efficiency that falls with the hosts of a group has `hosts`, more `most_hosts`, and an "
+        "`efficiency_of_most` that is no larger.");
   }
   return cost;
 }
@@ -133,6 +146,14 @@ absl::StatusOr<ProtocolCosts> ProtocolCosts::Create(const proto::CollectiveCosts
   return table;
 }
 
+double ProtocolCost::EfficiencyAmong(int64_t group_hosts) const {
+  if (group_hosts <= hosts || most_hosts == 0) return efficiency;
+  if (group_hosts >= most_hosts) return efficiency_of_most;
+  const double way = std::log(static_cast<double>(group_hosts) / hosts) /
+                     std::log(static_cast<double>(most_hosts) / hosts);
+  return efficiency * std::pow(efficiency_of_most / efficiency, way);
+}
+
 const ProtocolCosts& ProtocolCosts::Shipped() {
   // Moving a vector keeps its elements where they are.
   static const ProtocolCosts& costs = *new ProtocolCosts(MadeOf(ShippedProto()));
@@ -146,6 +167,7 @@ const ProtocolCosts& ProtocolCosts::Nominal() {
       cost.base_s = cost.hop_s = cost.fill = cost.local_share = cost.sigma = cost.bridge_crowding =
           0;
       cost.efficiency = cost.bridge_efficiency = 1;
+      cost.hosts = cost.most_hosts = 0;
       cost.forecast = false;
       cost.source = "data sheet";
     }

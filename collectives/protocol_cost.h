@@ -29,10 +29,17 @@ struct ProtocolCost {
   double base_s = 0, hop_s = 0, fill = 0, efficiency = 1, bridge_efficiency = 1,
          bridge_crowding = 0;
   double local_share = 0, sigma = 0;
+  // Of the network: `efficiency` holds for groups of `hosts` and fewer, that of most for
+  // `most_hosts` and more. 0: any number is alike.
+  int hosts = 0, most_hosts = 0;
+  double efficiency_of_most = 1;
   int channels = 0;
   bool forecast = false;  // latency and rate are NCCL's own forecast
   std::string link;       // the link it was fitted on
   std::string source;
+
+  // Between so many hosts.
+  double EfficiencyAmong(int64_t group_hosts) const;
 };
 
 // The kind whose measured costs one without any has: the same messages, all to or from a root.

@@ -171,7 +171,9 @@ absl::StatusOr<PlacedProgram> PlaceCollective(const Machine& machine, const Grou
                         std::max(beside, 1 / MeshShareOf(machine, shape, traffic));
     p.bridge_efficiency = priced->node->bridge_efficiency * policy.bandwidth_scale;
   }
-  if (priced->network != nullptr) p.network_efficiency = priced->network->efficiency;
+  if (priced->network != nullptr) {
+    p.network_efficiency = priced->network->EfficiencyAmong(shape.nodes);
+  }
   const double transfer_s = static_cast<double>(bytes) / rate;
   const double ways_s = priced->closed.delay_s - priced->closed.cost->base_s;  // and the fill
   const int64_t chunks = placed.program.head.chunks;

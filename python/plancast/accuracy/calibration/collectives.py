@@ -57,6 +57,9 @@ class Cost:
     local: float = 0.0
     bridge: float = 0.0  # efficiency of a host bridge, 0 without one
     crowding: float = 0.0  # how its switches disturb each other
+    # Of a network that is slower the more hosts a group spans: the hosts that `efficiency` is of,
+    # those of most and what it is there.
+    falls: tuple[int, int, float] | None = None
     sigma: float = 0.0
     records: int = 0
     source: str = ""
