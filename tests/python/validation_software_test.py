@@ -82,7 +82,9 @@ def test_a_row_may_say_its_dispatcher(name, dispatcher, profile):
 
 def test_gpt2_has_modules_of_its_own_in_transformers():
     for name in ("transformers, eager PyTorch 2.1", "PyTorch 2.1 (NeuSight)"):
-        assert software.shipped_profile_for(name, model="gpt2-large")[0] == "transformers-gpt2"
+        assert (
+            software.shipped_profile_for(name, model="gpt2-large")[0] == "transformers+gpt2-modules"
+        )
         assert software.shipped_profile_for(name, model="bert-large")[0] == "transformers"
 
 
@@ -240,7 +242,10 @@ def test_every_rule_names_a_profile_that_is_shipped():
         assert shipped.issuperset(entry.get("dispatchers", {}).values())
         assert entry.get("token_drop", entry["profile"]) in shipped | {entry["profile"]}
         assert entry.get("fused", entry["profile"]) in shipped | {entry["profile"]}
-        assert shipped.issuperset(entry.get("models", {}).values())
+        for named in entry.get("models", {}).values():
+            profile, *added = named.split("+")
+            assert profile in shipped
+            assert set(_core.profile_additions()).issuperset(added)
 
 
 def test_software_that_no_rule_knows_is_warned_of(tmp_path):

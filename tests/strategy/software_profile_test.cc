@@ -306,7 +306,7 @@ TEST(SoftwareProfileTest, IsLikeAnotherAndAddsToItsLists) {
 TEST(SoftwareProfileTest, EagerModulesFuseNothingButBiasesOfProducts) {
   ASSERT_OK_AND_ASSIGN(const SoftwareProfile compiled, FindSoftwareProfile("compiled"));
   for (const char* name :
-       {"eager", "ddp", "fsdp", "deepspeed", "transformers", "transformers-gpt2"}) {
+       {"eager", "ddp", "fsdp", "deepspeed", "transformers", "deepspeed+gpt2-modules"}) {
     ASSERT_OK_AND_ASSIGN(const SoftwareProfile profile, FindSoftwareProfile(name));
     EXPECT_EQ(profile.kernels.fusions.count("product_bias"), 1) << name;
     for (const char* fused : {"bias_gelu", "bias_dropout_add"}) {
