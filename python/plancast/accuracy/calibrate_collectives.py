@@ -224,7 +224,7 @@ EFA_NOTE = "; rate as published in github.com/NVIDIA/nccl/issues/235"
 # Zay (bigscience-workshop/bigscience, experiments/bandwidth), GB/s of bus bandwidth an interface
 # that NCCL's logs show in use: four hosts of V100 5.29 (709 ms, two interfaces) and of A100 5.07
 # (1.529 s, one), 16 hosts of V100 3.43 (1.147 s, two). Of 12.5, of which NCCL counts on 12. The
-# fabric is shared: one test took up to 1.4 times as long at another time of the day (gpt2.md there).
+# fabric is shared: a test took up to 1.4 times as long at another time of the day (gpt2.md there).
 OMNIPATH_HOSTS, OMNIPATH_MOST_HOSTS = 4, 16
 OMNIPATH_GB_PER_S = {OMNIPATH_HOSTS: (5.29 + 5.07) / 2, OMNIPATH_MOST_HOSTS: 3.43}
 OMNIPATH_NOTE = "; rate as BigScience measured on Jean Zay (experiments/bandwidth)"

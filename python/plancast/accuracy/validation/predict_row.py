@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plancast.accuracy.validation.architecture import UnsupportedError
+from plancast.accuracy.validation.epoch import epoch_share
 from plancast.accuracy.validation.flops import UnknownFormulaError, measured_seconds
 from plancast.accuracy.validation.jobs import Candidate, RowJob, prepare
 from plancast.accuracy.validation.residuals import ErrorTerms, Residual, terms_of
@@ -19,6 +20,7 @@ from plancast.learned_memory import MemoryEvidence
 from plancast.machine import Machine
 from plancast.planning import predict
 from plancast.session import Session
+from plancast.strategy import Strategy
 
 
 @dataclass(frozen=True)
@@ -115,19 +117,21 @@ def predict_row(
             raise UnsupportedError(machine)
         job = prepare(row)
         forecast, candidate, chosen = _best(job, machine, session)
-        nominal = (
-            _predict(job, candidate, machine, session, datasheet=True) if uncalibrated else None
-        )
         measured = measured_seconds(
             row, job.model.parameters, machine.devices, forecast._core.peak_flops_per_gpu
         )
-        share = timed_share(row, forecast)
+        share = _share(job, candidate, machine, session, forecast)
+        nominal = None
+        if uncalibrated:
+            nominal = _timed(job, candidate, machine, session, datasheet=True)
     except (UnsupportedError, UnknownFormulaError) as error:
         return RowResult(row, measured=row.iter_time_s, unsupported=str(error))
     except InputError as error:
         return RowResult(row, measured=row.iter_time_s, unsupported=str(error))
     # A change that cannot be made is no reason to leave a row out.
-    changed = _predict(job, candidate, machine, session, what_if=what_if) if what_if else None
+    changed = None
+    if what_if:
+        changed = _timed(job, candidate, machine, session, what_if=what_if)
     return RowResult(
         row,
         measured=measured,
@@ -142,8 +146,8 @@ def predict_row(
         strategy=forecast.strategy,
         devices=forecast.devices,
         parameters=job.model.parameters,
-        uncalibrated=_timed(row, nominal),
-        changed=_timed(row, changed),
+        uncalibrated=nominal,
+        changed=changed,
         warnings=tuple(forecast.warnings),
         terms=terms_of(forecast, machine.gpu),
         level=math.log1p(forecast.beyond_simulated),
@@ -154,8 +158,30 @@ def predict_row(
     )
 
 
-def _timed(row: Row, forecast: Forecast | None) -> float | None:
-    return forecast.iteration_time * timed_share(row, forecast) if forecast else None
+def _timed(
+    job: RowJob, candidate: Candidate, machine: Machine, session: Session, **how: Any
+) -> float:
+    """Seconds of what the row timed, predicted in another way."""
+    forecast = _predict(job, candidate, machine, session, **how)
+    return forecast.iteration_time * _share(job, candidate, machine, session, forecast, **how)
+
+
+def _share(
+    job: RowJob,
+    candidate: Candidate,
+    machine: Machine,
+    session: Session,
+    forecast: Forecast,
+    **how: Any,
+) -> float:
+    """What the row timed, as a multiple of the forecast's iteration."""
+
+    def again(strategy: Strategy, batch: int) -> Forecast:
+        other = replace(candidate, strategy=strategy)
+        return _predict(job, other, machine, session, batch=batch, **how)
+
+    of_epoch = epoch_share(job.row, candidate.strategy, forecast, again)
+    return timed_share(job.row, forecast) * of_epoch
 
 
 def _memory_evidence(row: Row, gpu: str, forecast: Forecast) -> MemoryEvidence | None:
@@ -223,6 +249,7 @@ def _predict(
     machine: Machine,
     session: Session,
     *,
+    batch: int | None = None,
     memory_first: bool = False,
     datasheet: bool = False,
     what_if: str = "",
@@ -231,7 +258,7 @@ def _predict(
         job.model,
         machine,
         candidate.strategy,
-        batch=job.row.global_batch,
+        batch=job.row.global_batch if batch is None else batch,
         dtype=job.dtype,
         profile=job.profile,
         session=session,

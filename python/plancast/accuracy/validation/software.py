@@ -228,6 +228,16 @@ def timed_in(software: str) -> str | None:
     return _of(software, "timed")
 
 
+def epoch_samples_in(software: str) -> str | None:
+    """Samples of a run that this software's rates are means of (epoch.py); None: of iterations.
+
+    >>> epoch_samples_in("HF Trainer + DeepSpeed ZeRO 2021")
+    '1000'
+    """
+    samples = _of(software, "epoch_samples")
+    return None if samples is None else str(samples)
+
+
 def _by_model(software: str, key: str, model: str) -> Any:
     said: dict[str, Any] = (_entry(software) or {}).get(key, {})
     return next((value for models, value in said.items() if re.match(models, model)), None)
