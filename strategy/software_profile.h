@@ -124,13 +124,13 @@ struct SoftwareProfile {
     bool stays() const { return stays_through.value_or(shard_cut != ShardCut::kRows); }
     // A parameter of more elements goes by itself, in lists of parts that take the host so long.
     bool lists = false;
-    int64_t lists_above = 0;
+    int64_t lists_above = 0, reuse_elements = 0;  // again where as many run in between; 0: never
     double list_part_s = 0;
     double parameter_hook_s = 0;  // host time of hooks, for each parameter that is gathered
     PLANCAST_KEY_FIELDS(DataParallel, overlap, bucket_bytes, first_bucket_bytes, shard_cut,
                         sharded_master, root_unit, keeps_last_unit, pipelines_reshard,
                         pipelines_sync_each, reshard, sync_each, stays_through, lists, lists_above,
-                        list_part_s, parameter_hook_s)
+                        reuse_elements, list_part_s, parameter_hook_s)
   };
 
   // Transfers between pipeline stages.

@@ -78,6 +78,7 @@ absl::Status CheckFractions(const proto::SoftwareProfile& p) {
         Figure{"gather_skew", p.gather_skew(), 0, 1},
         Figure{"list_collectives.above_elements", 1.0 * p.list_collectives().above_elements(), 0,
                1e15},
+        Figure{"reuse_elements", 1.0 * p.reuse_elements(), 0, 1e15},
         Figure{"list_collectives.part_s", p.list_collectives().part_s(), 0, 0.01},
         Figure{"gathered_part_s", p.gathered_part_s(), 0, 0.01},
         Figure{"parameter_hook_s (of shard_cut `joined`)", p.parameter_hook_s(), 0,
@@ -405,6 +406,7 @@ absl::StatusOr<SoftwareProfile> FromProto(const proto::SoftwareProfile& p) {
   if (p.has_stays_through()) profile.data_parallel.stays_through = p.stays_through();
   profile.data_parallel.lists = p.has_list_collectives();
   profile.data_parallel.lists_above = p.list_collectives().above_elements();
+  profile.data_parallel.reuse_elements = p.reuse_elements();
   profile.data_parallel.list_part_s = p.list_collectives().part_s();
   profile.data_parallel.parameter_hook_s = p.parameter_hook_s();
   profile.host.launch_s = p.launch_s();

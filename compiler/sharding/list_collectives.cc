@@ -30,9 +30,11 @@ int ListCollectives::Copies(const std::string& what, int64_t elements, double by
                         absl::StrCat(unit_.name, ".", what), deps);
 }
 
-int ListCollectives::Gather(const std::vector<int>& axes, std::vector<int> deps) {
+int ListCollectives::Gather(const std::vector<int>& axes, std::vector<int> deps, bool backward) {
+  std::vector<int64_t> lists = *part_.lists;
+  if (backward) lists.insert(lists.end(), part_.lists_again.begin(), part_.lists_again.end());
   int ready = BlockBuilder::kNone;
-  for (const int64_t elements : *part_.lists) {
+  for (const int64_t elements : lists) {
     if (ready != BlockBuilder::kNone) out_.MarkHostSync(ready);
     CommSpec comm;
     comm.kind = CollectiveKind::kAllGather;

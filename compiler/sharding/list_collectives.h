@@ -26,9 +26,9 @@ class ListCollectives {
                   Purpose purpose, BlockBuilder* out)
       : style_(style), unit_(unit), part_(part), purpose_(purpose), out_(*out) {}
 
-  // One after the other: the host waits for each before it begins the next. Returns the task that
-  // ends the last.
-  int Gather(const std::vector<int>& axes, std::vector<int> deps);
+  // One after the other, in a backward pass with what comes once more: the host waits for each
+  // before it begins the next. Returns the task that ends the last.
+  int Gather(const std::vector<int>& axes, std::vector<int> deps, bool backward);
   // Each after `after`.
   int Reduce(int after);
 

@@ -21,9 +21,10 @@ class ShardTasks {
   ShardTasks(const ShardStyle& style, Purpose purpose, BlockBuilder* out)
       : style_(style), types_(style.types), purpose_(purpose), out_(*out) {}
 
-  // Returns the task that ends the gather. The shard is cast before where it rests in
-  // another type.
-  int Gather(const ShardUnit& unit, bool secondary, std::vector<int> deps, bool casts = true) {
+  // Returns the task that ends the gather, of a backward pass with what comes once more. The shard
+  // is cast before where it rests in another type.
+  int Gather(const ShardUnit& unit, bool backward, std::vector<int> deps, bool casts = true) {
+    const bool secondary = backward && style_.secondary;
     const int64_t on_host = secondary ? 0 : unit.host_weights();
     const bool from_host = on_host > 0;
     const int copied = out_.size();
@@ -46,13 +47,13 @@ class ShardTasks {
       const std::vector<int>& axes = secondary ? part.axes.secondary : part.axes.shard;
       if (axes.empty() || part.padded == 0) continue;
       if (part.lists.has_value()) {
-        ready = ListCollectives(style_, unit, part, purpose_, &out_).Gather(axes, deps);
+        ready = ListCollectives(style_, unit, part, purpose_, &out_).Gather(axes, deps, backward);
         continue;
       }
       CommSpec comm;
       comm.kind = secondary ? CollectiveKind::kAllGather : part.axes.gathers();
       comm.axes = axes;
-      comm.bytes = WholeBytes(part.padded, types_.wire);
+      comm.bytes = WholeBytes(part.padded + (backward ? part.again : 0), types_.wire);
       ready = out_.AddComm(comm, StreamKind::kGradComm, Purpose::kDp,
                            absl::StrCat(kCollectiveKindNames[comm.kind], " ", unit.name), deps);
     }
@@ -283,9 +284,7 @@ class Sharder {
     for (int i = 0; i < block_.num_in_ports; ++i) begin.push_back(~i);
     const bool shifts = step_.own != nullptr && step_.ports > 0;
     if (shifts) begin.push_back(PortOf(0));
-    if (step_.gather != nullptr) {
-      issued_ = tasks_.Gather(*step_.gather, style_.secondary && step_.backward, begin);
-    }
+    if (step_.gather != nullptr) issued_ = tasks_.Gather(*step_.gather, step_.backward, begin);
     if (step_.own == nullptr) return;
     if (step_.ports == 0 && issued_ != BlockBuilder::kNone) begin.push_back(issued_);
     if (tasks_.CopiesOut()) {
@@ -493,7 +492,7 @@ BlockTemplate ShardBlock(const BlockTemplate& block, const ShardedStep& step,
 BlockTemplate GatherAhead(const ShardUnit& unit, bool backward, const ShardStyle& style) {
   BlockBuilder builder("param all_gather");
   ShardTasks(style, backward ? Purpose::kBackward : Purpose::kForward, &builder)
-      .Gather(unit, backward && style.secondary, {}, /*casts=*/!backward);
+      .Gather(unit, backward, {}, /*casts=*/!backward);
   return std::move(builder).Build();
 }
 

@@ -46,11 +46,28 @@ Counted CountedIn(const ProgramInputs& in, const StageContents& contents) {
   return elements > 0 ? sharded : all;
 }
 
+// Those between whose forward pass and backward pass, in a backward pass that recomputes each of
+// `layers` by itself, modules of at least `reuse` elements run: the rest of the layer, forth and
+// back.
+std::vector<bool> UsedLater(const std::vector<BodyState::Parameter>& parameters, int layers,
+                            int64_t reuse) {
+  std::vector<bool> later(parameters.size(), false);
+  if (layers == 0 || reuse == 0) return later;
+  const size_t each = CeilDiv<size_t>(parameters.size(), layers);
+  int64_t behind = 0;
+  for (size_t i = parameters.size(); i-- > 0;) {
+    if ((i + 1) % each == 0) behind = 0;
+    later[i] = 2 * behind >= reuse;
+    behind += parameters[i].elements;
+  }
+  return later;
+}
+
 }  // namespace
 
 void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options,
                     const SoftwareProfile::DataParallel& style, const ParameterHomes& homes,
-                    const std::vector<BodyState::Parameter>& parameters, bool trained) {
+                    const std::vector<BodyState::Parameter>& parameters, int layers, bool trained) {
   const std::vector<int> data = DataAxes(mesh);
   const ShardCut cut = style.shard_cut;
   const ParameterHomes of_any_bucket = homes.OfAnyBucket();
@@ -59,11 +76,13 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options,
       return other.axes == axes && other.homes == of_any_bucket;
     });
     const auto at = static_cast<size_t>(known - parts.begin());
-    if (at == parts.size()) parts.push_back({axes, of_any_bucket, 0, 0, 0, 0, std::nullopt});
+    if (at == parts.size()) parts.push_back({axes, of_any_bucket, 0, 0, 0, 0, std::nullopt, 0, {}});
     return at;
   };
+  const std::vector<bool> again = UsedLater(parameters, layers, style.reuse_elements);
   std::optional<size_t> common;  // the part of what is on all data-parallel ranks
-  for (const BodyState::Parameter& p : parameters) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const BodyState::Parameter& p = parameters[i];
     if (trained && p.frozen) continue;
     size_t at = 0;
     if (p.own.has_value()) {
@@ -90,7 +109,9 @@ void ShardUnit::Add(const DeviceMesh& mesh, const PlanOptions& options,
     if (style.lists && !axes.rooted && p.elements > style.lists_above) {
       if (!part->lists.has_value()) part->lists.emplace();
       part->lists->push_back(part->padded - before);
+      if (again[i]) part->lists_again.push_back(part->padded - before);
     }
+    if (again[i]) part->again += part->padded - before;
   }
 }
 

@@ -29,6 +29,9 @@ struct ShardUnit {
     int64_t count = 0;      // of the parameters
     // Of `padded`, what each collective over a list of ranks' parts gathers; absent: all in one.
     std::optional<std::vector<int64_t>> lists;
+    // Of `padded`, what a backward pass that recomputes gathers once more in between, and of lists.
+    int64_t again = 0;
+    std::vector<int64_t> lists_again;
 
     int64_t shard() const { return axes.Kept(padded); }
     // Shared with no rank: nothing is gathered, nothing reduced (experts that ep cuts over all
@@ -44,9 +47,10 @@ struct ShardUnit {
   std::vector<Part> parts;
 
   // Adds the parameters of a body, rounded up as `style` says; of `trained` those that are.
+  // `layers`: so many in a row, each of which its backward pass recomputes; 0: none.
   void Add(const DeviceMesh& mesh, const PlanOptions& options,
            const SoftwareProfile::DataParallel& style, const ParameterHomes& homes,
-           const std::vector<BodyState::Parameter>& parameters, bool trained = false);
+           const std::vector<BodyState::Parameter>& parameters, int layers, bool trained = false);
 
   int64_t elements() const;
   int64_t count() const;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/algorithm/container.h"
+
 namespace plancast {
 namespace {
 
@@ -18,6 +20,10 @@ int LastListed(const std::vector<Segment>& segments) {
 std::string NameOf(const CompiledBody& body) {
   const std::string& name = body.blocks.forward.block.name;  // `layer.F`
   return name.substr(0, name.rfind('.'));
+}
+
+bool Recomputes(const CompiledBody& body) {
+  return absl::c_linear_search(body.blocks.backward.block.purpose, Purpose::kRecompute);
 }
 
 // Without those that are gathered with their other user, so many elements.
@@ -61,6 +67,7 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
       }
       Unit& unit = joins ? *rest : *units_.back();
       const std::vector<bool>* const whole = contents.WholeGradients(run);
+      const int layers = Recomputes(body) ? body.blocks.forward.block.layers : 0;
       contents.ForEachPart(run, [&](const HomePart& part) {
         gathers_ = gathers_ || part.homes.zero == 3;
         if (!Takes(part.homes)) return;
@@ -69,7 +76,8 @@ ShardedStage::ShardedStage(const ProgramInputs& inputs, const StageContents& con
         if (borrowed > 0) untied = Untied(part.state->each, borrowed);
         const auto& parameters = borrowed > 0 ? untied : part.state->each;
         const auto add = [&](ShardUnit* to, bool trained) {
-          to->Add(*inputs.mesh, options, profile.data_parallel, part.homes, parameters, trained);
+          to->Add(*inputs.mesh, options, profile.data_parallel, part.homes, parameters, layers,
+                  trained);
         };
         add(&unit.sizes, false);
         // Mostly the three are one.

@@ -4,12 +4,16 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include "executor/realise.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/compiler/plan_under_test.h"
+#include "tests/compiler/sharding/home_plans.h"
+#include "tests/compiler/small_model.h"
 #include "tests/executor/graph_builder.h"
 #include "tests/testing/status_matchers.h"
 
@@ -133,6 +137,49 @@ TEST(ListCollectivesTest, EachLargeParameterGoesByItself) {
   EXPECT_EQ(small.gathered, joined.gathered);
   EXPECT_EQ(small.reduced, joined.reduced);
   EXPECT_THAT(small.launches, IsEmpty());
+}
+
+// Of layers that run again: DeepSpeed gives up what is not used for a while.
+TEST(GatheredAgainTest, WhatIsUsedLongAfterwardsComesOnceMore) {
+  PlanUnderTest plan = PlanUnderTest::Of(SmallModel(3));
+  plan.Dp(4).MicroBatches(1, 2);
+  plan.options().zero = 3;
+  plan.options().prefetch = 0;
+  auto& style = plan.profile().data_parallel;
+  const auto moved = [&] { return MovedByKind(Compiled(plan))[CollectiveKind::kAllGather]; };
+  style.lists = true;
+  const std::vector<int64_t> once = ListsIn(plan, "layer.F").gathered;  // in the order of use
+  for (const int64_t reuse : {int64_t{1}, int64_t{40'000}, int64_t{70'000}, int64_t{1} << 40}) {
+    SCOPED_TRACE(testing::Message() << reuse);
+    style.reuse_elements = reuse;
+    plan.Recomputing(Recompute::kNone);
+    EXPECT_EQ(ListsIn(plan, "layer.B").gathered, once);
+    plan.Recomputing(Recompute::kFull);
+    std::vector<int64_t> expected = once;
+    double again = 0;
+    for (size_t i = 0; i < once.size(); ++i) {
+      const int64_t behind = std::accumulate(once.begin() + i + 1, once.end(), int64_t{0}) / 2;
+      if (2 * behind < reuse) continue;
+      expected.push_back(once[i]);
+      again += static_cast<double>(once[i]);
+    }
+    EXPECT_EQ(ListsIn(plan, "layer.B").gathered, expected);
+    // Three layers, two micro-batches; by lists and as one message.
+    for (const bool lists : {true, false}) {
+      style.lists = lists;
+      const double some = moved();
+      style.reuse_elements = 0;
+      EXPECT_EQ(some - moved(), 3 * 2 * again);
+      style.reuse_elements = reuse;
+    }
+    style.lists = true;
+  }
+  // What stays gathered is not gathered again.
+  style.reuse_elements = 1;
+  plan.options().reshard = false;
+  const double stays = moved();
+  style.reuse_elements = 0;
+  EXPECT_EQ(moved(), stays);
 }
 
 }  // namespace
