@@ -21,6 +21,7 @@ std::string KeyOf(const ShardUnit* unit) {
   const int64_t weights = unit->host_weights(), gradients = unit->host_gradients();
   if (weights > 0 || gradients > 0) absl::StrAppend(&key, " host ", weights, ",", gradients);
   for (const ShardUnit::Part& part : unit->parts) {
+    if (part.again > 0) absl::StrAppend(&key, " again ", part.again);
     if (!part.homes.over.has_value()) continue;
     absl::StrAppend(&key, ":", part.axes.KeyText(), "=", part.padded, "/", part.count);
   }

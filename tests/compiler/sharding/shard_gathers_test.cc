@@ -174,6 +174,15 @@ TEST(GatheredAgainTest, WhatIsUsedLongAfterwardsComesOnceMore) {
     }
     style.lists = true;
   }
+  // Of layers of which one runs again, that one's.
+  style.reuse_elements = 1;
+  plan.Recomputing(Recompute::kFull);
+  const double all = moved();
+  plan.Recomputing(Recompute::kFull, /*layers=*/1);
+  const double one = moved();
+  plan.Recomputing(Recompute::kNone);
+  EXPECT_EQ(3 * (one - moved()), all - moved());
+  plan.Recomputing(Recompute::kFull);
   // What stays gathered is not gathered again.
   style.reuse_elements = 1;
   plan.options().reshard = false;
