@@ -101,6 +101,20 @@ def test_nvme_is_told():
     assert "nvme" in launch.unsupported[0]
 
 
+@pytest.mark.parametrize("value", ["auto", 1e9, 1_000_000_000])
+def test_what_is_used_again_within_the_usual_distance_stays_gathered(value):
+    launch = read({"zero_optimization": {"stage": 3, "stage3_max_reuse_distance": value}})
+    assert launch.unsupported == ()
+
+
+def test_another_distance_is_told():
+    launch = read({"zero_optimization": {"stage": 3, "stage3_max_reuse_distance": 0}})
+    assert launch.unsupported == (
+        "`zero_optimization.stage3_max_reuse_distance` = `0`: layers that run again gather "
+        "parameters once more that so many elements lie between; forecasts have 1e9.",
+    )
+
+
 def test_accelerates_words():
     launch = read(
         "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 16\n"
