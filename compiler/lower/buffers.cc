@@ -191,6 +191,40 @@ std::vector<int> LieIn(const LowerContext& context, const BodyPlan& plan) {
   return in;
 }
 
+// Gradients that software writes over the inputs that they are of (gradients_over_inputs), where
+// none but the op reads these afterwards.
+void LieInInputs(const LowerContext& context, const BodyPlan& plan, const std::vector<int>& root,
+                 const std::vector<bool>& stays, std::vector<int>* in) {
+  const auto& known = context.profile->tensors.op_memory;
+  // Per root the last step that reads it, and the op of that.
+  std::vector<int> last(plan.values.size(), -1);
+  for (size_t s = 0; s < plan.backward.size(); ++s) {
+    ForEachRead(plan.backward[s], [&](int value) { last[root[value]] = static_cast<int>(s); });
+  }
+  const auto is_of = [&](int step, int op) {
+    return plan.backward[step].kind == PlanStep::Kind::kOp && plan.backward[step].op.op == op;
+  };
+  for (const PlanStep& step : plan.backward) {
+    if (step.kind != PlanStep::Kind::kOp || step.op.part != Part::kBackward) continue;
+    const auto memory = known.find(context.body().ops[step.op.op].rule->name());
+    if (memory == known.end() || !memory->second.gradients_over_inputs) continue;
+    for (const int output : step.outputs) {
+      const TensorRef& gradient = plan.values[output].ref;
+      if (!gradient.grad || gradient.op >= 0) continue;
+      for (const int input : step.inputs) {
+        if (input < 0) continue;
+        const TensorRef& ref = plan.values[input].ref;
+        const bool same = ref.op < 0 && !ref.grad && ref.tensor == gradient.tensor;
+        const bool alone = !stays[root[input]] && !IsPort(plan, input) &&
+                           is_of(last[root[input]], step.op.op) && root[output] == output;
+        const bool fits =
+            context.LocalBytes(plan.values[output]) == context.LocalBytes(plan.values[input]);
+        if (same && alone && fits) (*in)[output] = input;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 bool OnlyRenamed(const OpRule& rule, int tensor) {
@@ -237,7 +271,8 @@ Buffers AssignBuffers(const LowerContext& context, const BodyPlan& plan, const L
       }
     }
   }
-  const std::vector<int> in = LieIn(context, plan);
+  std::vector<int> in = LieIn(context, plan);
+  LieInInputs(context, plan, root, stays, &in);
   for (size_t v = 0; v < in.size(); ++v) {
     if (in[v] >= 0) parent[find(static_cast<int>(v))] = find(in[v]);
   }

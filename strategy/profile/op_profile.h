@@ -44,7 +44,9 @@ struct ExtraTensor {
 struct OpMemory {
   std::vector<ExtraTensor> saved, forward, backward, persistent;
   std::set<std::string> not_saved, pinned_inputs;
-  PLANCAST_KEY_FIELDS(OpMemory, saved, forward, backward, persistent, not_saved, pinned_inputs)
+  bool gradients_over_inputs = false;
+  PLANCAST_KEY_FIELDS(OpMemory, saved, forward, backward, persistent, not_saved, pinned_inputs,
+                      gradients_over_inputs)
 };
 
 // Whose scales of blocks come out of quantisation in the order that products read them in: both

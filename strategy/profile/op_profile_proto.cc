@@ -43,6 +43,7 @@ absl::StatusOr<OpMemory> MemoryOfOp(const proto::OpMemory& p) {
   ASSIGN_OR_RETURN(memory.persistent, TensorsFromProto(p.persistent()));
   memory.not_saved.insert(p.not_saved().begin(), p.not_saved().end());
   memory.pinned_inputs.insert(p.pinned_inputs().begin(), p.pinned_inputs().end());
+  memory.gradients_over_inputs = p.gradients_over_inputs();
   return memory;
 }
 

@@ -74,6 +74,24 @@ Passes DifferenceOfHalves(const std::string& rule, Edit edit,
   return Difference(rule, edit, recompute, /*splits=*/true);
 }
 
+TEST(OpMemoryTest, GradientsMayLieWhereTheirInputsDid) {
+  const auto over = [](OpMemory* m) { m->gradients_over_inputs = true; };
+  const int64_t both = 2 * 2 * kTokens * kFfn;  // gate and up
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+    const Passes passes = Difference("swiglu", over, recompute);
+    EXPECT_EQ(passes.forward.net, 0);
+    EXPECT_EQ(passes.backward.net, 0);
+    EXPECT_LT(passes.backward.most, 0);
+    EXPECT_GE(passes.backward.most, -both);
+  }
+  // With one of them gone, it is another op that needs the most.
+  EXPECT_LE(Difference("swiglu", over, Recompute::kFull).backward.most, -both / 2);
+  // Nothing is written over what others read: the norm's input goes on to the sum behind the layer.
+  const Passes norm = Difference("rms_norm", over);
+  EXPECT_EQ(norm.backward.net, 0);
+  EXPECT_EQ(norm.forward.net, 0);
+}
+
 TEST(OpMemoryTest, WhatProductsKeepStaysForTheirWeightGradients) {
   const auto keeps = [](OpMemory* m) { m->saved.push_back({"copy", "y"}); };
   const int64_t bytes = 2 * kTokens * kHidden;
